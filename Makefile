@@ -1,0 +1,36 @@
+# Every target sets up what it needs; see `make help`.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench clean
+
+VENV  := .venv
+PY    := $(VENV)/bin/python
+STAMP := $(VENV)/.stamp
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## Make .venv with everything in it, and see to Java
+	@bash scripts/ensure_java.sh
+
+$(STAMP): pyproject.toml
+	@bash scripts/make_venv.sh $(VENV)
+	@touch $@
+
+demo: setup  ## Run the sensor job on local Spark, live in the terminal (about 30 s)
+	@$(PY) -m penstock demo
+
+test: setup  ## Run all tests
+	@$(PY) -m pytest $(ARGS)
+
+check: setup  ## Lint, formatting, types, layers
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@$(PY) -m pytest -q tests/architecture
+
+bench: setup  ## Run the benchmarks
+	@$(PY) -m bench
+
+clean:  ## Remove what the targets made, .venv included
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .bench .demo
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

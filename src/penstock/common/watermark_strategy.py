@@ -1,0 +1,163 @@
+"""How timestamps and watermarks are to be made, as immutable descriptions.
+
+The runtime turns a strategy into a generator per source split; nothing here has state.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, TypeAlias
+
+from penstock.common.time import Duration, Time, to_millis
+from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+
+__all__ = [
+    "AssignerWithPeriodicWatermarksWrapper",
+    "TimestampAssigner",
+    "WatermarkAlignment",
+    "WatermarkGenerator",
+    "WatermarkKind",
+    "WatermarkOutput",
+    "WatermarkStrategy",
+]
+
+Span: TypeAlias = Duration | Time | dt.timedelta | int
+
+
+class TimestampAssigner(ABC):
+    @abstractmethod
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """The record's event time in milliseconds; `record_timestamp` is what the source gave."""
+
+
+class WatermarkOutput(ABC):
+    """Where a generator sends its watermarks."""
+
+    @abstractmethod
+    def emit_watermark(self, timestamp: int) -> None: ...
+
+    @abstractmethod
+    def mark_idle(self) -> None: ...
+
+    @abstractmethod
+    def mark_active(self) -> None: ...
+
+
+class WatermarkGenerator(ABC):
+    """Makes watermarks from the records it sees; one instance per source split."""
+
+    @abstractmethod
+    def on_event(self, event: Any, timestamp: int, output: WatermarkOutput) -> None: ...
+
+    @abstractmethod
+    def on_periodic_emit(self, output: WatermarkOutput) -> None: ...
+
+
+class WatermarkKind(Enum):
+    NONE = "none"
+    BOUNDED = "bounded"
+    CUSTOM = "custom"
+
+
+@dataclass(frozen=True)
+class WatermarkAlignment:
+    """Splits of a group that run ahead by more than the drift wait for the others."""
+
+    group: str
+    max_drift_millis: int
+    update_interval_millis: int
+
+
+@dataclass(frozen=True)
+class _FunctionAssigner(TimestampAssigner):
+    function: Callable[[Any, int], int]
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return self.function(value, record_timestamp)
+
+
+@dataclass(frozen=True)
+class WatermarkStrategy:
+    """A kind of watermark, and how a timestamp is found; every ``with_`` gives a new one."""
+
+    kind: WatermarkKind = WatermarkKind.NONE
+    out_of_orderness_millis: int = 0
+    generator: Callable[[], WatermarkGenerator] | None = None
+    timestamp_assigner: TimestampAssigner | None = None
+    idle_timeout_millis: int | None = None
+    alignment: WatermarkAlignment | None = None
+
+    @staticmethod
+    def for_monotonous_timestamps() -> WatermarkStrategy:
+        """Timestamps never go back: the watermark is the last one less a millisecond."""
+        return WatermarkStrategy(WatermarkKind.BOUNDED)
+
+    @staticmethod
+    def for_bounded_out_of_orderness(max_out_of_orderness: Span) -> WatermarkStrategy:
+        """A record is at most this much older than the newest before it."""
+        millis = to_millis(max_out_of_orderness, "max_out_of_orderness")
+        return WatermarkStrategy(WatermarkKind.BOUNDED, millis)
+
+    @staticmethod
+    def for_generator(generator: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
+        """Watermarks by a WatermarkGenerator class, or a function that makes one."""
+        if not callable(generator):
+            raise InvalidArgumentError.of(
+                "for_generator", "given a WatermarkGenerator class or a function", generator
+            )
+        return WatermarkStrategy(WatermarkKind.CUSTOM, generator=generator)
+
+    @staticmethod
+    def no_watermarks() -> WatermarkStrategy:
+        return WatermarkStrategy()
+
+    def with_timestamp_assigner(
+        self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]
+    ) -> WatermarkStrategy:
+        """Take timestamps from a TimestampAssigner, or a function (value, timestamp) → ms."""
+        if not isinstance(timestamp_assigner, TimestampAssigner):
+            if isinstance(timestamp_assigner, type) or not callable(timestamp_assigner):
+                raise InvalidArgumentError.of(
+                    "timestamp_assigner",
+                    "an instance of TimestampAssigner, or a function",
+                    timestamp_assigner,
+                )
+            timestamp_assigner = _FunctionAssigner(timestamp_assigner)
+        return replace(self, timestamp_assigner=timestamp_assigner)
+
+    def with_idleness(self, idle_timeout: Span) -> WatermarkStrategy:
+        """A split without records for this long no longer holds the watermark back."""
+        millis = to_millis(idle_timeout, "idle_timeout")
+        if millis == 0:
+            raise InvalidArgumentError.of("idle_timeout", "longer than zero", idle_timeout)
+        return replace(self, idle_timeout_millis=millis)
+
+    def with_watermark_alignment(
+        self,
+        watermark_group: str,
+        max_allowed_watermark_drift: Span,
+        update_interval: Span | None = None,
+    ) -> WatermarkStrategy:
+        interval = Duration.of_seconds(1) if update_interval is None else update_interval
+        return replace(
+            self,
+            alignment=WatermarkAlignment(
+                watermark_group,
+                to_millis(max_allowed_watermark_drift, "max_allowed_watermark_drift"),
+                to_millis(interval, "update_interval"),
+            ),
+        )
+
+
+class AssignerWithPeriodicWatermarksWrapper:
+    """PyFlink's wrapper of a Java assigner; importable, but there is nothing to wrap."""
+
+    def __init__(self, j_assigner_with_periodic_watermarks: object = None) -> None:
+        raise UnsupportedFeatureError.of(
+            "AssignerWithPeriodicWatermarksWrapper",
+            "write a WatermarkGenerator and use WatermarkStrategy.for_generator",
+        )

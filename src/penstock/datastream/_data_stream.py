@@ -1,0 +1,311 @@
+"""DataStream: each method adds a node to the program's graph, or says how records travel on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.typeinfo import TupleTypeInfo, TypeInformation, Types
+from penstock.datastream._operator_settings import OperatorSettings
+from penstock.datastream._stream_arguments import (
+    declared_type,
+    function_or_callable,
+    instance_of,
+    key_selector,
+    later,
+    partition_function,
+    refusing,
+)
+from penstock.datastream.closeable_iterator import CloseableIterator
+from penstock.datastream.connectors.base import Sink
+from penstock.datastream.connectors.collect_sink import CollectSink
+from penstock.datastream.connectors.print_sink import PrintSink
+from penstock.datastream.data_stream_sink import DataStreamSink
+from penstock.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+    SinkFunction,
+)
+from penstock.datastream.output_tag import OutputTag
+from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.graph.location import user_location
+from penstock.graph.partitioning import (
+    Broadcast,
+    ByKey,
+    Custom,
+    Forward,
+    Global,
+    Partitioning,
+    Rebalance,
+    Rescale,
+    Shuffle,
+)
+from penstock.graph.stream_graph import Chaining, Edge, Node
+from penstock.runtime.fields import getter, tuple_getter
+from penstock.runtime.operators.process import Process
+from penstock.runtime.operators.sinks import CallSink, WriteSink
+from penstock.runtime.operators.stateless import Filter, FlatMap, Map
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.common.execution_config import ExecutionConfig
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+TypeLike = TypeInformation | type | None
+Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
+
+
+@refusing(
+    {
+        "assign_timestamps_and_watermarks": later("B2"),
+        "cache": "write the stream to a sink, or call to_spark() and cache the DataFrame",
+        "connect": later("A8"),
+        "window_all": later("C4"),
+    }
+)
+class DataStream(OperatorSettings):
+    """A stream of records. Immutable: every method leaves it as it is and returns another."""
+
+    def __init__(
+        self,
+        env: StreamExecutionEnvironment,
+        edges: tuple[Edge, ...],
+        type_info: TypeInformation | None = None,
+    ) -> None:
+        self._env = env
+        self._edges = edges
+        """Where the records come from; several after a union."""
+        self._type = type_info or self._produced_type()
+
+    def _produced_type(self) -> TypeInformation | None:
+        """The type that the operators before declare, if they agree on one."""
+        found = {
+            None if edge.tag is not None else self._env._graph.node(edge.source).output_type
+            for edge in self._edges
+        }
+        return found.pop() if len(found) == 1 else None
+
+    # What is known about it
+
+    def get_name(self) -> str:
+        return self._operator("get_name").name
+
+    def get_type(self) -> TypeInformation:
+        return self._type or Types.PICKLED_BYTE_ARRAY()
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._env
+
+    def get_execution_config(self) -> ExecutionConfig:
+        return self._env.get_config()
+
+    def _operator(self, method: str) -> Node:
+        if len(self._edges) != 1 or self._edges[0] != Edge(self._edges[0].source):
+            raise InvalidArgumentError(
+                f"{method}() belongs to an operator, and this stream is the union, a side output "
+                f"or another partitioning of others; call {method}() on those, or after the next "
+                "operator"
+            )
+        return self._env._graph.node(self._edges[0].source)
+
+    # Settings that sinks do not have
+
+    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
+        """The number of key groups, and the most subtasks there can ever be."""
+        return self._set("set_max_parallelism", max_parallelism=max_parallelism)
+
+    def force_non_parallel(self) -> DataStream:
+        return self._set("force_non_parallel", parallelism=1, max_parallelism=1)
+
+    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+        """Accepted and without effect: buffers leave when full, and at the end of an epoch."""
+        if not isinstance(timeout_millis, int) or timeout_millis < -1:
+            raise InvalidArgumentError.of(
+                "a buffer timeout", "milliseconds from 0 on, or -1", timeout_millis
+            )
+        return self._set("set_buffer_timeout")
+
+    def start_new_chain(self) -> DataStream:
+        """Run in another task than the operator before."""
+        return self._set("start_new_chain", chaining=Chaining.HEAD)
+
+    # Operators
+
+    def map(
+        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeLike = None
+    ) -> DataStream:
+        """One record out for each one in."""
+        return self._then("Map", Map(function_or_callable("map", MapFunction, func)), output_type)
+
+    def flat_map(
+        self,
+        func: Callable[[Any], Iterable[Any] | None] | FlatMapFunction,
+        output_type: TypeLike = None,
+    ) -> DataStream:
+        """Any number of records out for each one in."""
+        function = function_or_callable("flat_map", FlatMapFunction, func)
+        return self._then("Flat Map", FlatMap(function), output_type)
+
+    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
+        """The records for which the function is true."""
+        function = function_or_callable("filter", FilterFunction, func)
+        node = self._add("Filter", Filter(function))
+        return DataStream(self._env, (Edge(node.id),), self._type)
+
+    def process(self, func: ProcessFunction, output_type: TypeLike = None) -> DataStream:
+        """Handle records one by one, with a context and side outputs."""
+        function = instance_of("process", (ProcessFunction,), func)
+        return self._then("PROCESS", Process(function), output_type)
+
+    def project(self, *field_indexes: int | str) -> DataStream:
+        """A tuple of some of the fields."""
+        if not field_indexes:
+            raise InvalidArgumentError("project needs at least one field, got none")
+        select = tuple_getter([getter(field) for field in field_indexes])
+        return self._then("Projection", Map(select), self._projected_type(field_indexes))
+
+    def _projected_type(self, fields: tuple[int | str, ...]) -> TypeInformation | None:
+        if not isinstance(self._type, TupleTypeInfo):
+            return None
+        types = self._type.get_field_types()
+        for field in fields:
+            if not isinstance(field, int) or field >= len(types):
+                raise InvalidArgumentError.of(
+                    f"a field of {self._type!r}", f"a position from 0 to {len(types) - 1}", field
+                )
+        return Types.TUPLE([types[field] for field in fields if isinstance(field, int)])
+
+    def _then(self, name: str, operator: Any, output_type: TypeLike = None) -> DataStream:
+        node = self._add(name, operator, output_type=declared_type(output_type))
+        return DataStream(self._env, (Edge(node.id),))
+
+    def _add(self, name: str, operator: Any, **settings: Any) -> Node:
+        return self._env._graph.add(
+            name, operator, self._edges, location=user_location(), **settings
+        )
+
+    # Several streams
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """The records of all, in no particular order between them."""
+        edges = self._edges
+        for stream in streams:
+            if not isinstance(stream, DataStream):
+                raise InvalidArgumentError.of("what union takes", "a DataStream", stream)
+            if stream._env is not self._env:
+                raise InvalidArgumentError("union needs streams of one environment, got two")
+            if self._type and stream._type and self._type != stream._type:
+                raise InvalidArgumentError(
+                    f"union needs streams of one type, got {self._type!r} and {stream._type!r}; "
+                    "map one of them first"
+                )
+            edges += stream._unkeyed()._edges
+        return DataStream(self._env, edges)
+
+    def _unkeyed(self) -> DataStream:
+        return self
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """What the operator sent to that side output."""
+        if not isinstance(output_tag, OutputTag):
+            raise InvalidArgumentError.of("a side output", "an OutputTag", output_tag)
+        node = self._operator("get_side_output")
+        return DataStream(self._env, (Edge(node.id, tag=output_tag.tag_id),), output_tag.type_info)
+
+    # How records travel to the next operator
+
+    def key_by(self, key_selector: Selector, key_type: TypeLike = None) -> keyed_stream.KeyedStream:
+        """Records of one key to one subtask, where the key has its state.
+
+        The key is what a function gives, a field by position or name, or a tuple of several.
+        """
+        select = _key_selector("key_by", key_selector)
+        edges = self._by(ByKey(select, declared_type(key_type)))
+        return keyed_stream.KeyedStream(self, edges, select)
+
+    def partition_custom(
+        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Selector
+    ) -> DataStream:
+        """The partitioner chooses the subtask by the key and the number of subtasks."""
+        partition = partition_function(partitioner)
+        select = _key_selector("partition_custom", key_selector)
+        return self._travelling(Custom(partition, select))
+
+    def shuffle(self) -> DataStream:
+        """Each record to a random subtask."""
+        return self._travelling(Shuffle())
+
+    def rebalance(self) -> DataStream:
+        """Round robin over all subtasks."""
+        return self._travelling(Rebalance())
+
+    def rescale(self) -> DataStream:
+        """Round robin over a few subtasks near by."""
+        return self._travelling(Rescale())
+
+    def forward(self) -> DataStream:
+        """To the subtask of the same index; both sides must have the same parallelism."""
+        return self._travelling(Forward(explicit=True))
+
+    def broadcast(self, *broadcast_state_descriptors: Any) -> DataStream:
+        """Every record to every subtask."""
+        if any(descriptor is not None for descriptor in broadcast_state_descriptors):
+            raise UnsupportedFeatureError.of("broadcast state", later("E3"))
+        return self._travelling(Broadcast())
+
+    def global_(self) -> DataStream:
+        """Everything to the first subtask."""
+        return self._travelling(Global())
+
+    def _travelling(self, partitioning: Partitioning) -> DataStream:
+        return DataStream(self._env, self._by(partitioning), self._type)
+
+    def _by(self, partitioning: Partitioning) -> tuple[Edge, ...]:
+        return tuple(replace(edge, partitioning=partitioning) for edge in self._edges)
+
+    # Sinks
+
+    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
+        """Call a function with every record; again with some after a failure."""
+        function = instance_of("add_sink", (SinkFunction,), sink_func)
+        return self._end("Sink: Unnamed", CallSink(function))
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Write with a sink that takes part in checkpoints."""
+        return self._end("Sink: Writer", WriteSink(instance_of("sink_to", (Sink,), sink)))
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print every record on the driver's standard output."""
+        if not isinstance(sink_identifier, str | None):
+            raise InvalidArgumentError.of("a sink identifier", "a string", sink_identifier)
+        # What was not printed when the driver died has lost its terminal too.
+        return self._end("Sink: Print", WriteSink(PrintSink(sink_identifier), durable=False))
+
+    def _end(self, name: str, operator: Any) -> DataStreamSink:
+        node = self._add(name, operator, is_sink=True)
+        return DataStreamSink(self._env, node.id)
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Run the job; its records as they come, or a list of at most `limit` of them."""
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            raise InvalidArgumentError.of("limit", "a positive int or None", limit)
+        sink = self._end("Sink: Collect", WriteSink(CollectSink(), durable=False))
+        return self._env._collect(sink._node_id, job_name=job_execution_name, limit=limit)
+
+    def to_spark(self, schema: Any = None) -> DataFrame:
+        """Run the job, whose sources must be bounded; its records as a Spark DataFrame."""
+        return self._env._to_spark(self, schema)
+
+
+_key_selector = key_selector  # methods have arguments of that name
+
+# Its class derives from DataStream, so it can only be imported once that exists.
+from penstock.datastream import keyed_stream  # noqa: E402

@@ -1,0 +1,153 @@
+"""Checks of what users hand to the fluent API, at once and with a hint, and refusals.
+
+Knows functions and types; must not know streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from penstock.common.typeinfo import TypeInformation, type_info_of
+from penstock.datastream.connectors.base import Sink
+from penstock.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+    ReduceFunction,
+    SinkFunction,
+)
+from penstock.errors import InvalidArgumentError, UnsupportedFeatureError, short_repr
+from penstock.runtime.fields import getter, tuple_getter
+
+C = TypeVar("C", bound=type)
+
+# Where a function of each class belongs, for who gave it to another method.
+_HOME = {
+    MapFunction: "map",
+    FlatMapFunction: "flat_map",
+    FilterFunction: "filter",
+    ReduceFunction: "key_by(...).reduce",
+    KeyedProcessFunction: "key_by(...).process",
+    ProcessFunction: "process",
+    SinkFunction: "add_sink",
+    Sink: "sink_to",
+    KeySelector: "key_by",
+    Partitioner: "partition_custom",
+}
+
+
+def function_or_callable(method: str, kind: type[Function], func: Any) -> Any:
+    """`func` if it is a function of that kind or any callable that is no function of another."""
+    if isinstance(func, kind) or (callable(func) and not _is_ours(func)):
+        return func
+    raise _misfit(method, f"a callable or a {kind.__name__}", func)
+
+
+def instance_of(method: str, kinds: tuple[type, ...], func: Any) -> Any:
+    """`func` if it is of one of the kinds."""
+    if isinstance(func, kinds):
+        return func
+    raise _misfit(method, " or ".join(f"a {kind.__name__}" for kind in kinds), func)
+
+
+def _is_ours(func: Any) -> bool:
+    cls = func if isinstance(func, type) else type(func)
+    return issubclass(cls, tuple(_HOME) + (Function,))
+
+
+def _misfit(method: str, wanted: str, func: Any) -> InvalidArgumentError:
+    if isinstance(func, type) and _is_ours(func):
+        return InvalidArgumentError(
+            f"{method} needs {wanted}, got the class {func.__name__} itself; "
+            f"pass an instance: {func.__name__}(...)"
+        )
+    got = f"{type(func).__name__} {short_repr(func)}"
+    for kind, home in _HOME.items():
+        if isinstance(func, kind):
+            got = f"{type(func).__name__}, which is a {kind.__name__} and belongs in {home}(...)"
+            break
+    return InvalidArgumentError(f"{method} needs {wanted}, got {got}")
+
+
+def key_selector(method: str, selector: Any) -> Callable[[Any], Any]:
+    """The callable for a key given as function, KeySelector, position, name, or several such."""
+    if isinstance(selector, int | str) and not isinstance(selector, bool):
+        return getter(selector)
+    if isinstance(selector, list | tuple):
+        if not selector:
+            raise InvalidArgumentError(f"{method} needs at least one field, got none")
+        return tuple_getter([key_selector(method, part) for part in selector])
+    if isinstance(selector, KeySelector):
+        return _without_open(selector).get_key
+    if callable(selector) and not _is_ours(selector):
+        function: Callable[[Any], Any] = selector
+        return function
+    raise _misfit(
+        method, "a callable, a KeySelector, a position, a name or a list of these", selector
+    )
+
+
+def partition_function(partitioner: Any) -> Callable[[Any, int], int]:
+    """The callable of key and number of partitions."""
+    if isinstance(partitioner, Partitioner):
+        return _without_open(partitioner).partition
+    function: Callable[[Any, int], int] = function_or_callable(
+        "partition_custom", Partitioner, partitioner
+    )
+    return function
+
+
+F = TypeVar("F", bound=Function)
+
+
+def _without_open(function: F) -> F:
+    """Exchanges call the bound method only, so there would be nobody to open the function."""
+    if type(function).open is not Function.open:
+        raise UnsupportedFeatureError.of(
+            f"open() in {type(function).__name__}, which chooses where records go,",
+            "prepare what it needs in the constructor",
+        )
+    return function
+
+
+def declared_type(type_info: Any) -> TypeInformation | None:
+    """The type information, or None where nothing was declared."""
+    return None if type_info is None else type_info_of(type_info)
+
+
+def non_empty(what: str, text: Any) -> str:
+    if not isinstance(text, str) or not text:
+        raise InvalidArgumentError.of(what, "a non-empty string", text)
+    return text
+
+
+def refusing(reasons: dict[str, str]) -> Callable[[C], C]:
+    """Give a class methods that refuse: by the method's name, what to do instead."""
+
+    def add_to(cls: C) -> C:
+        for method, reason in reasons.items():
+            setattr(cls, method, _refusal(f"{cls.__name__}.{method}", reason))
+        return cls
+
+    return add_to
+
+
+def _refusal(what: str, reason: str) -> Callable[..., NoReturn]:
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise UnsupportedFeatureError.of(what, reason)
+
+    refuse.__name__ = what.rpartition(".")[2]
+    refuse.__qualname__ = what
+    refuse.__doc__ = f"Not supported: {reason}."
+    return refuse
+
+
+def later(row: str) -> str:
+    """The reason for what comes with a row of the feature ledger."""
+    return f"it comes with row {row} of docs/features.md"

@@ -1,0 +1,196 @@
+"""Contracts for sources and sinks written in Python.
+
+A source is cut into splits once; a reader then reads any split from any position, and the engine
+keeps the positions in its checkpoints. A sink's writer works in the task, its committer on the
+driver, after the epoch has been made durable.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+__all__ = [
+    "Boundedness",
+    "Committable",
+    "Committer",
+    "DeliveryGuarantee",
+    "InitContext",
+    "ReadResult",
+    "Sink",
+    "SinkWriter",
+    "Source",
+    "SourceReader",
+    "Split",
+    "WriterContext",
+]
+
+
+class Boundedness(Enum):
+    """Whether a source ends by itself."""
+
+    BOUNDED = 0
+    CONTINUOUS_UNBOUNDED = 1
+
+
+class DeliveryGuarantee(Enum):
+    """What a sink promises about each record when something fails."""
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class InitContext:
+    """The task that a reader or writer is made in.
+
+    `epoch` is the epoch being worked on and `attempt` the random token of this try at it: two
+    writers of one subtask and epoch can be told apart by it.
+    """
+
+    job_id: str
+    operator_uid: str
+    subtask_index: int
+    parallelism: int
+    epoch: int
+    attempt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a source that is read in order, with a watermark of its own.
+
+    `data` and `position` must be picklable; `position` is where reading starts.
+    """
+
+    split_id: str
+    data: Any = None
+    position: Any = None
+
+
+@dataclass(slots=True)
+class ReadResult:
+    """Some records of a split and where to go on.
+
+    `timestamps`, if given, has one entry per record, in milliseconds. `finished` says that the
+    split has no more records, now or later.
+    """
+
+    records: list[Any]
+    position: Any
+    finished: bool = False
+    timestamps: list[int] | None = None
+
+
+class SourceReader(ABC):
+    """Reads splits. One reader serves all splits of a subtask."""
+
+    @abstractmethod
+    def read(self, split: Split, position: Any, max_records: int) -> ReadResult:
+        """Up to `max_records` records of `split` from `position` on.
+
+        The contract that recovery rests on: reading again from a position given by an earlier
+        result yields the same records in the same order, in any process, at any later time. How
+        many come in one call may differ. An empty result that is not finished means that nothing
+        is there yet; do not block to wait for more. `position` belongs to the engine once
+        returned: make a new one rather than change it.
+        """
+
+    def close(self) -> None:  # noqa: B027 - a hook, most readers hold nothing
+        """Release connections and files."""
+
+
+class Source(ABC):
+    """A source written in Python. Travels to the workers by pickle."""
+
+    @property
+    @abstractmethod
+    def boundedness(self) -> Boundedness:
+        """Whether it ends by itself."""
+
+    @abstractmethod
+    def create_splits(self, parallelism: int) -> Sequence[Split]:
+        """The splits, with distinct ids.
+
+        Called once, on the driver, when the job first starts; from then on the checkpoint keeps
+        splits and positions, so a change of parallelism deals out the same splits anew.
+        """
+
+    @abstractmethod
+    def create_reader(self, context: InitContext) -> SourceReader:
+        """A reader, made in the task that uses it."""
+
+
+class WriterContext(ABC):
+    """What is known about the record being written; good during the call only."""
+
+    @abstractmethod
+    def timestamp(self) -> int | None:
+        """The record's timestamp in milliseconds, None if it has none."""
+
+    @abstractmethod
+    def current_watermark(self) -> int:
+        """The event-time watermark in milliseconds."""
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """Milliseconds since the epoch on the task's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committable:
+    """One writer's prepared output of one epoch, as handed to the committer."""
+
+    epoch: int
+    subtask_index: int
+    attempt: str
+    data: Any
+
+
+class SinkWriter(ABC):
+    """Writes one subtask's records of one epoch, invisibly until they are committed."""
+
+    @abstractmethod
+    def write(self, value: Any, context: WriterContext) -> None:
+        """Take a record. A sink without a committer may make it visible at once."""
+
+    def prepare_commit(self) -> list[Any]:
+        """Make what was written durable; return picklable data by which to commit it.
+
+        The epoch ends here. The engine wraps each item in a `Committable` and stores it with the
+        checkpoint, so it must suffice to commit from another process after a crash.
+        """
+        return []
+
+    def abort(self) -> None:  # noqa: B027 - a hook
+        """Undo what was written since the last `prepare_commit`; the epoch failed."""
+
+    def close(self) -> None:  # noqa: B027 - a hook
+        """Release connections and files."""
+
+
+class Committer(ABC):
+    """Makes prepared output visible. Runs on the driver."""
+
+    @abstractmethod
+    def commit(self, committables: list[Committable]) -> None:
+        """Commit all. Must be idempotent: after a crash the same ones come again."""
+
+    def close(self) -> None:  # noqa: B027 - a hook
+        """Release connections and files."""
+
+
+class Sink(ABC):
+    """A sink written in Python. Travels to the workers by pickle."""
+
+    @abstractmethod
+    def create_writer(self, context: InitContext) -> SinkWriter:
+        """A writer, made in the task that uses it."""
+
+    def create_committer(self) -> Committer | None:
+        """A committer, made on the driver; None if writing alone makes output visible."""
+        return None

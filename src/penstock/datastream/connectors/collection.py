@@ -1,0 +1,44 @@
+"""A source of values given in the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.datastream.connectors.base import (
+    Boundedness,
+    InitContext,
+    ReadResult,
+    Source,
+    SourceReader,
+    Split,
+)
+
+__all__ = ["CollectionSource"]
+
+
+class CollectionSource(Source):
+    """The values of a collection, dealt out to the splits in turn; in order within a split."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self.values = list(values)
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_splits(self, parallelism: int) -> list[Split]:
+        # The values ride in the splits, so a job restored from a checkpoint reads what it was
+        # started with even if the program has since changed.
+        parts = min(parallelism, len(self.values))
+        return [Split(str(i), self.values[i::parts], 0) for i in range(parts)]
+
+    def create_reader(self, context: InitContext) -> SourceReader:
+        return _ListReader()
+
+
+class _ListReader(SourceReader):
+    def read(self, split: Split, position: int, max_records: int) -> ReadResult:
+        records = split.data[position : position + max_records]
+        position += len(records)
+        return ReadResult(records, position, finished=position >= len(split.data))

@@ -1,0 +1,57 @@
+"""A source of consecutive integers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from penstock.datastream.connectors.base import (
+    Boundedness,
+    InitContext,
+    ReadResult,
+    Source,
+    SourceReader,
+    Split,
+)
+from penstock.errors import InvalidArgumentError
+
+__all__ = ["NumberSequenceSource", "even_ranges"]
+
+
+def even_ranges(start: int, stop: int, parts: int) -> list[range]:
+    """Cut `range(start, stop)` into at most `parts` contiguous, non-empty, near-equal ranges."""
+    count = max(0, stop - start)
+    parts = min(parts, count)
+    bounds = [start + count * i // parts for i in range(parts + 1)] if parts else []
+    return [range(a, b) for a, b in pairwise(bounds)]
+
+
+class NumberSequenceSource(Source):
+    """The integers from `start` to `end`, both included; in order within a split."""
+
+    def __init__(self, start: int, end: int) -> None:
+        for name, value in (("start", start), ("end", end)):
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise InvalidArgumentError.of(f"{name} of a number sequence", "an int", value)
+        if start > end:
+            raise InvalidArgumentError.of(
+                "end of a number sequence", f"at least start ({start})", end
+            )
+        self.start = start
+        self.end = end
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_splits(self, parallelism: int) -> list[Split]:
+        ranges = even_ranges(self.start, self.end + 1, parallelism)
+        return [Split(str(i), r.stop, r.start) for i, r in enumerate(ranges)]
+
+    def create_reader(self, context: InitContext) -> SourceReader:
+        return _RangeReader()
+
+
+class _RangeReader(SourceReader):
+    def read(self, split: Split, position: int, max_records: int) -> ReadResult:
+        stop = min(split.data, position + max_records)
+        return ReadResult(list(range(position, stop)), stop, finished=stop >= split.data)

@@ -1,0 +1,10 @@
+"""Streams under PyFlink's module path; each class has a module of its own."""
+
+from __future__ import annotations
+
+from penstock.datastream._data_stream import DataStream
+from penstock.datastream.closeable_iterator import CloseableIterator
+from penstock.datastream.data_stream_sink import DataStreamSink
+from penstock.datastream.keyed_stream import KeyedStream
+
+__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream"]

@@ -1,0 +1,82 @@
+"""The functions users write, under PyFlink's names.
+
+Plain functions live in `_basic_functions`, process functions and their contexts in
+`_process_functions`, asynchronous ones in `_async_functions`; all are reachable from this module.
+Functions travel to workers by pickle, so nothing here may import the driver or the runtime.
+"""
+
+from __future__ import annotations
+
+from penstock.datastream._async_functions import (
+    AsyncFunction,
+    AsyncFunctionDescriptor,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+)
+from penstock.datastream._basic_functions import (
+    AggregateFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedStateStore,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ReduceFunction,
+    ReduceFunctionWrapper,
+    RuntimeContext,
+    SinkFunction,
+    SourceFunction,
+)
+from penstock.datastream._process_functions import (
+    AllWindowFunction,
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessAllWindowFunction,
+    ProcessFunction,
+    ProcessWindowFunction,
+    SideOutput,
+    WindowFunction,
+)
+from penstock.datastream.timerservice import TimerService
+
+__all__ = [
+    "AggregateFunction",
+    "AllWindowFunction",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "FilterFunction",
+    "FlatMapFunction",
+    "Function",
+    "KeySelector",
+    "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStateStore",
+    "MapFunction",
+    "Partitioner",
+    "ProcessAllWindowFunction",
+    "ProcessFunction",
+    "ProcessWindowFunction",
+    "ReduceFunction",
+    "ReduceFunctionWrapper",
+    "RuntimeContext",
+    "SideOutput",
+    "SinkFunction",
+    "SourceFunction",
+    "TimerService",
+    "WindowFunction",
+]

@@ -1,0 +1,185 @@
+"""KeyedStream: a stream on its way to the subtasks that own its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.types import Row
+from penstock.datastream._data_stream import DataStream, Selector, TypeLike
+from penstock.datastream._stateful_functions import (
+    FilterWithState,
+    FlatMapWithState,
+    MapWithState,
+)
+from penstock.datastream._stream_arguments import (
+    declared_type,
+    function_or_callable,
+    instance_of,
+    later,
+    refusing,
+)
+from penstock.datastream.closeable_iterator import CloseableIterator
+from penstock.datastream.functions import (
+    Function,
+    KeyedProcessFunction,
+    Partitioner,
+    ProcessFunction,
+    ReduceFunction,
+)
+from penstock.graph.stream_graph import Edge
+from penstock.runtime.fields import Field, rolling_function
+from penstock.runtime.operators.process import Process
+from penstock.runtime.operators.reduce import Reduce
+from penstock.runtime.operators.stateless import Map
+
+__all__ = ["KeyedStream"]
+
+_NO_OPERATOR = "key_by is no operator; call it before key_by or after the next operator"
+_PARTITIONED = "a keyed stream is already partitioned, by its key; call it before key_by"
+
+
+@refusing(
+    {
+        **dict.fromkeys(
+            (
+                "disable_chaining",
+                "force_non_parallel",
+                "get_name",
+                "get_side_output",
+                "name",
+                "set_buffer_timeout",
+                "set_description",
+                "set_max_parallelism",
+                "set_parallelism",
+                "set_uid_hash",
+                "slot_sharing_group",
+                "start_new_chain",
+                "uid",
+            ),
+            _NO_OPERATOR,
+        ),
+        **dict.fromkeys(
+            ("broadcast", "forward", "global_", "rebalance", "rescale", "shuffle"), _PARTITIONED
+        ),
+        "count_window": later("C3"),
+        "window": later("C1"),
+    }
+)
+class KeyedStream(DataStream):
+    """A stream whose next operator has state for each key."""
+
+    def __init__(
+        self, origin: DataStream, edges: tuple[Edge, ...], select: Callable[[Any], Any]
+    ) -> None:
+        super().__init__(origin._env, edges, origin._type)
+        self._origin = origin
+        self._select = select
+
+    def process(
+        self, func: KeyedProcessFunction | ProcessFunction, output_type: TypeLike = None
+    ) -> DataStream:
+        """Handle records one by one, with the state and timers of their key."""
+        function = instance_of("process", (KeyedProcessFunction, ProcessFunction), func)
+        return self._then("KEYED PROCESS", Process(function), output_type)
+
+    def key_by(self, key_selector: Selector, key_type: TypeLike = None) -> KeyedStream:
+        """The same records under another key."""
+        return self._origin.key_by(key_selector, key_type)
+
+    def partition_custom(
+        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Selector
+    ) -> DataStream:
+        return self._origin.partition_custom(partitioner, key_selector)
+
+    # Rolling aggregates: a result per record, or in batch mode one per key
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """Combine each record with the result so far of its key."""
+        return self._reduced("Reduce", function_or_callable("reduce", ReduceFunction, func))
+
+    def sum(self, position_to_sum: Field = 0) -> DataStream:
+        return self._rolling("Sum", "sum", position_to_sum)
+
+    def min(self, position_to_min: Field = 0) -> DataStream:
+        """The smallest value in the field; the other fields are those of the first record."""
+        return self._rolling("Min", "min", position_to_min)
+
+    def max(self, position_to_max: Field = 0) -> DataStream:
+        """The largest value in the field; the other fields are those of the first record."""
+        return self._rolling("Max", "max", position_to_max)
+
+    def min_by(self, position_to_min_by: Field = 0) -> DataStream:
+        """The record with the smallest value in the field, the earliest if there are several."""
+        return self._rolling("Min By", "min_by", position_to_min_by)
+
+    def max_by(self, position_to_max_by: Field = 0) -> DataStream:
+        """The record with the largest value in the field, the earliest if there are several."""
+        return self._rolling("Max By", "max_by", position_to_max_by)
+
+    def _rolling(self, name: str, kind: str, field: Field) -> DataStream:
+        return self._reduced(name, rolling_function(kind, field))
+
+    def _reduced(self, name: str, function: Any) -> DataStream:
+        return self._then(name, Reduce(function, self._type), self._type)
+
+    # Functions of a value and a state, as in Flink's Scala API
+
+    def map_with_state(
+        self,
+        func: Callable[[Any, Any], tuple[Any, Any]],
+        output_type: TypeLike = None,
+        state_type: TypeLike = None,
+    ) -> DataStream:
+        """`func(value, state)` gives (result, new state); the state is None at first.
+
+        A new state of None removes the key's state.
+        """
+        function = function_or_callable("map_with_state", Function, func)
+        return self.map(MapWithState(function, declared_type(state_type)), output_type)
+
+    def flat_map_with_state(
+        self,
+        func: Callable[[Any, Any], tuple[Iterable[Any] | None, Any]],
+        output_type: TypeLike = None,
+        state_type: TypeLike = None,
+    ) -> DataStream:
+        """Like `map_with_state`, with any number of results, in a list or other iterable."""
+        function = function_or_callable("flat_map_with_state", Function, func)
+        return self.flat_map(FlatMapWithState(function, declared_type(state_type)), output_type)
+
+    def filter_with_state(
+        self, func: Callable[[Any, Any], tuple[bool, Any]], state_type: TypeLike = None
+    ) -> DataStream:
+        """Like `map_with_state`; the value goes on if the result is true."""
+        function = function_or_callable("filter_with_state", Function, func)
+        return self.filter(FilterWithState(function, declared_type(state_type)))
+
+    # Where keys play no part any more
+
+    def union(self, *streams: DataStream) -> DataStream:
+        return self._unkeyed().union(*streams)
+
+    def _unkeyed(self) -> DataStream:
+        """The records after they have been brought together by key."""
+        return self._then("Values", Map(_itself), self._type)
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """As for any stream, with rows of key and record: `Row(f0=key, f1=record)`."""
+        with_keys = self._then("Key and Value", Map(_WithKey(self._select)))
+        return with_keys.execute_and_collect(job_execution_name, limit)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class _WithKey:
+    select: Callable[[Any], Any]
+
+    def __call__(self, value: Any) -> Row:
+        return Row(f0=self.select(value), f1=value)

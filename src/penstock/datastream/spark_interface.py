@@ -1,0 +1,66 @@
+"""Where the fluent API meets Spark. Spark is imported only when a job or a frame needs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from penstock import options
+from penstock.common.configuration import Configuration
+from penstock.driver.job import Executor, MakeExecutor
+from penstock.driver.local_executor import LocalExecutor
+from penstock.errors import InvalidArgumentError
+from penstock.runtime.operators.sources import SparkSource
+from penstock.runtime.physical import PhysicalPlan
+from penstock.runtime.records import RecordMaker
+
+
+def is_local(configuration: Configuration) -> bool:
+    return configuration.get(options.EXECUTOR) == "local"
+
+
+def slots(configuration: Configuration) -> int:
+    """The default parallelism: what the engine can run at once."""
+    if is_local(configuration):
+        return os.cpu_count() or 1
+    return int(_session(configuration, "Penstock").sparkContext.defaultParallelism)
+
+
+def executor_for(configuration: Configuration, name: str) -> MakeExecutor:
+    """How to run a plan, as configured. Starts Spark if that is what runs it."""
+    if is_local(configuration):
+        return LocalExecutor
+    session = _session(configuration, name)
+    spark_executor = _lazily("penstock.driver.spark_executor").SparkExecutor
+
+    def make(plan: PhysicalPlan, plan_path: str, interval: float) -> Executor:
+        made: Executor = spark_executor(session, plan, plan_path, interval)
+        return made
+
+    return make
+
+
+def source_of_frame(frame: Any, record_type: Any, bounded: bool | None) -> SparkSource:
+    """The operator for a DataFrame."""
+    if not hasattr(frame, "isStreaming") or not hasattr(frame, "_jdf"):
+        raise InvalidArgumentError.of("frame", "a (classic) Spark DataFrame", frame)
+    if not frame.isStreaming and bounded is False:
+        raise InvalidArgumentError("a batch DataFrame ends; leave bounded out or pass True")
+    return SparkSource(
+        name="frame",
+        record=RecordMaker(tuple(frame.columns), record_type),
+        bounded=not frame.isStreaming if bounded is None else bounded,
+        frame=frame,
+    )
+
+
+def _session(configuration: Configuration, name: str) -> Any:
+    return _lazily("penstock.driver.spark_session").spark_session(
+        configuration.get(options.SPARK_MASTER), name
+    )
+
+
+def _lazily(module: str) -> Any:
+    __import__(module)
+    return sys.modules[module]

@@ -1,0 +1,117 @@
+"""Which local store keeps a job's state. These are choices, not the stores themselves.
+
+`HashMapStateBackend` is the store in memory-mapped files (LMDB), `EmbeddedRocksDBStateBackend` the
+one for state beyond memory. Either is named in the configuration by `state.backend.type`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+
+__all__ = [
+    "CustomStateBackend",
+    "EmbeddedRocksDBStateBackend",
+    "HashMapStateBackend",
+    "PredefinedOptions",
+    "StateBackend",
+]
+
+
+class StateBackend:
+    """A choice of store; `config_name` is its value for `state.backend.type`."""
+
+    config_name: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.config_name))
+
+
+class HashMapStateBackend(StateBackend):
+    """State that fits into memory."""
+
+    config_name = "hashmap"
+
+
+class PredefinedOptions(Enum):
+    """Groups of RocksDB settings for kinds of machines."""
+
+    DEFAULT = 0
+    SPINNING_DISK_OPTIMIZED = 1
+    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
+    FLASH_SSD_OPTIMIZED = 3
+
+
+class EmbeddedRocksDBStateBackend(StateBackend):
+    """State on disk, larger than memory."""
+
+    config_name = "rocksdb"
+
+    def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
+        if enable_incremental_checkpointing is False:
+            raise UnsupportedFeatureError.of(
+                "EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=False)",
+                "every epoch writes its changes only; leave the argument out",
+            )
+        self._paths: list[str] = []
+        self._options = PredefinedOptions.DEFAULT
+        self._transfer_threads = 4
+
+    def set_db_storage_paths(self, *paths: str) -> None:
+        """Directories for the local files; none means the working directory of the job."""
+        for path in paths:
+            if not isinstance(path, str) or not path:
+                raise InvalidArgumentError.of("a storage path", "a non-empty string", path)
+        self._paths = list(paths)
+
+    def get_db_storage_paths(self) -> list[str] | None:
+        """The directories, None if none were set."""
+        return list(self._paths) or None
+
+    def is_incremental_checkpoints_enabled(self) -> bool:
+        """Always: a checkpoint writes what changed since the one before."""
+        return True
+
+    def set_predefined_options(self, options: PredefinedOptions) -> None:
+        """Choose a group of settings."""
+        if not isinstance(options, PredefinedOptions):
+            raise InvalidArgumentError.of("the options", "a PredefinedOptions", options)
+        self._options = options
+
+    def get_predefined_options(self) -> PredefinedOptions:
+        return self._options
+
+    def set_options(self, options_factory_class_name: str) -> None:
+        """Flink's Java options factory, which has no meaning here."""
+        raise UnsupportedFeatureError.of(
+            f"the RocksDB options factory {options_factory_class_name!r}",
+            "it is a Java class; use set_predefined_options",
+        )
+
+    def get_options(self) -> str | None:
+        return None
+
+    def get_number_of_transfer_threads(self) -> int:
+        return self._transfer_threads
+
+    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
+        """How many files of a checkpoint are read or written at once."""
+        if number_of_transfering_threads < 1:
+            raise InvalidArgumentError.of(
+                "the number of transfer threads", "at least 1", number_of_transfering_threads
+            )
+        self._transfer_threads = number_of_transfering_threads
+
+
+class CustomStateBackend(StateBackend):
+    """In PyFlink a wrapped Java backend."""
+
+    def __init__(self, j_custom_state_backend: object) -> None:
+        raise UnsupportedFeatureError.of(
+            "CustomStateBackend, a wrapped Java class,",
+            "use HashMapStateBackend or EmbeddedRocksDBStateBackend",
+        )

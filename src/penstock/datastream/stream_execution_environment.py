@@ -1,0 +1,326 @@
+"""The environment: makes sources, holds the settings, hands the program over for execution."""
+
+from __future__ import annotations
+
+import os
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from penstock import options
+from penstock.common.configuration import Configuration
+from penstock.common.execution_config import ExecutionConfig
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.time import to_millis
+from penstock.common.typeinfo import TypeInformation, type_info_of
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream._data_stream import DataStream
+from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.checkpointing_mode import CheckpointingMode
+from penstock.datastream.closeable_iterator import CloseableIterator
+from penstock.datastream.connectors.base import Committable, Source
+from penstock.datastream.connectors.collection import CollectionSource
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.spark_interface import executor_for, slots, source_of_frame
+from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.job import Job, RunningJob
+from penstock.errors import InvalidArgumentError, InvalidProgramError, UnsupportedFeatureError
+from penstock.graph.location import user_location
+from penstock.graph.stream_graph import Edge, Node, StreamGraph
+from penstock.plan.explain import explain_json, explain_mermaid, explain_text
+from penstock.plan.translate import PlanDefaults
+from penstock.runtime.operators.sources import PythonSource
+from penstock.runtime.physical import PhysicalPlan
+
+_COLLECTED_EPOCHS = 64
+_DEFAULT_NAME = "Penstock Streaming Job"
+
+
+class StreamExecutionEnvironment:
+    """Where a program begins and ends."""
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration(configuration)
+        options.reject_unknown_keys(self._configuration.key_set())
+        if executor := os.environ.get("PENSTOCK_EXECUTOR"):
+            self._configuration.set_string(options.EXECUTOR.key, executor)
+        self._config = ExecutionConfig(self._configuration)
+        self._checkpoint_config = CheckpointConfig(self._configuration)
+        self._graph = StreamGraph()
+        self._submitted: set[int] = set()
+        self._listeners: list[Callable[[EpochReport], None]] = []
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: Configuration | None = None,
+    ) -> StreamExecutionEnvironment:
+        """An environment that runs on the active Spark session, or starts one on this machine."""
+        return StreamExecutionEnvironment(configuration)
+
+    # Settings
+
+    def get_config(self) -> ExecutionConfig:
+        return self._config
+
+    def configure(self, configuration: Configuration) -> StreamExecutionEnvironment:
+        """Take over settings; unknown ``penstock.*`` keys are refused."""
+        options.reject_unknown_keys(configuration.key_set())
+        self._configuration.add_all(configuration)
+        return self
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        _check_count("parallelism", parallelism)
+        self._configuration.set(options.PARALLELISM, parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        return self._configuration.get(options.PARALLELISM) or slots(self._configuration)
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        _check_count("max parallelism", max_parallelism)
+        self._configuration.set(options.MAX_PARALLELISM, max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """The set one, -1 if it is derived from each operator's parallelism."""
+        return self._max_parallelism() or -1
+
+    def _max_parallelism(self) -> int | None:
+        if self._configuration.contains(options.MAX_PARALLELISM):
+            return self._configuration.get(options.MAX_PARALLELISM)
+        return None
+
+    def set_runtime_mode(
+        self, execution_mode: RuntimeExecutionMode
+    ) -> StreamExecutionEnvironment:
+        self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        """Accepted for Flink's sake: records leave with their epoch."""
+        self._buffer_timeout = timeout_millis
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        return getattr(self, "_buffer_timeout", -1)
+
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        self._configuration.set(options.OPERATOR_CHAINING, False)
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        return bool(self._configuration.get(options.OPERATOR_CHAINING))
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        return self._checkpoint_config
+
+    def enable_checkpointing(
+        self, interval: Any, mode: CheckpointingMode | None = None
+    ) -> StreamExecutionEnvironment:
+        """Every epoch is a checkpoint; the interval bounds how long an epoch may grow."""
+        self._checkpoint_config.set_checkpoint_interval(to_millis(interval, "the interval"))
+        if mode is not None:
+            self._checkpoint_config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_interval(self) -> int:
+        return self._checkpoint_config.get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        return self._checkpoint_config.get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        return self.get_checkpointing_mode()
+
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        self._configuration.set(options.SAVEPOINT_DIR, directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        return self._configuration.get(options.SAVEPOINT_DIR)
+
+    def add_epoch_listener(self, listener: Callable[[EpochReport], None]) -> None:
+        """Call `listener` after every committed epoch of jobs started from now on."""
+        self._listeners.append(listener)
+
+    def close(self) -> None:
+        """Nothing is held; Spark sessions belong to whoever made them."""
+
+    # Sources
+
+    def from_collection(
+        self, collection: Sequence[Any], type_info: Any = None
+    ) -> DataStream:
+        """A stream of the values of a list, in order."""
+        if isinstance(collection, str | bytes) or not hasattr(collection, "__iter__"):
+            raise InvalidArgumentError.of("collection", "a list or another iterable", collection)
+        values = list(collection)
+        declared = None if type_info is None else type_info_of(type_info)
+        source = CollectionSource(values)
+        return self._add_source("Collection Source", PythonSource(source), declared, fixed=1)
+
+    def from_elements(self, *elements: Any, type_info: Any = None) -> DataStream:
+        """A stream of the arguments."""
+        return self.from_collection(list(elements), type_info)
+
+    def from_data(self, *elements: Any, type_info: Any = None) -> DataStream:
+        """Another name of `from_elements`; takes one list, too."""
+        if len(elements) == 1 and isinstance(elements[0], list | tuple):
+            return self.from_collection(list(elements[0]), type_info)
+        return self.from_collection(list(elements), type_info)
+
+    def from_sequence(self, start: int, end: int) -> DataStream:
+        """The numbers from `start` to `end`, both included, read in parallel."""
+        source = NumberSequenceSource(start, end)
+        return self._add_source("Sequence Source", PythonSource(source), None)
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "Source",
+        type_info: Any = None,
+    ) -> DataStream:
+        """A stream of a source, written in Python or built in."""
+        if not isinstance(source, Source):
+            raise InvalidArgumentError.of("source", "a Source instance", source)
+        if watermark_strategy is not None and watermark_strategy != WatermarkStrategy.no_watermarks():
+            raise UnsupportedFeatureError.of("watermarks", "pass WatermarkStrategy.no_watermarks()")
+        declared = None if type_info is None else type_info_of(type_info)
+        return self._add_source(source_name, PythonSource(source), declared)
+
+    def from_spark(
+        self,
+        frame: Any,
+        record_type: Any = None,
+        bounded: bool | None = None,
+        source_name: str = "Spark Source",
+    ) -> DataStream:
+        """A stream of the rows of a Spark DataFrame, batch or streaming.
+
+        Rows become named tuples, or what `record_type` says: tuple, dict, Row, a dataclass or a
+        NamedTuple. With ``bounded=True`` a streaming frame is read up to what is there when the
+        job starts.
+        """
+        operator = source_of_frame(frame, record_type, bounded)
+        return self._add_source(source_name, operator, None)
+
+    def _add_source(
+        self,
+        name: str,
+        operator: Any,
+        output_type: TypeInformation | None,
+        fixed: int | None = None,
+    ) -> DataStream:
+        node = self._graph.add(
+            f"Source: {name}",
+            operator,
+            (),
+            location=user_location(),
+            output_type=output_type,
+            fixed_parallelism=fixed,
+        )
+        return DataStream(self, (Edge(node.id),))
+
+    # Execution
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run the program to its end, or for ever."""
+        return self._submit(job_name).wait()
+
+    def execute_async(self, job_name: str | None = None) -> RunningJob:
+        """Start the program and return a handle."""
+        return self._submit(job_name)
+
+    def get_execution_plan(self) -> str:
+        """The plan as JSON, in Flink's shape."""
+        return explain_json(self._plan())
+
+    def explain(self, format: str = "text") -> str:
+        """The plan as text, JSON or a Mermaid diagram."""
+        formats = {"text": explain_text, "json": explain_json, "mermaid": explain_mermaid}
+        if format not in formats:
+            raise InvalidArgumentError.of("format", f"one of {sorted(formats)}", format)
+        return formats[format](self._plan())
+
+    def _plan(self) -> PhysicalPlan:
+        return self._job(None, {}).plan
+
+    def _submit(
+        self,
+        job_name: str | None,
+        collectors: dict[int, Callable[[list[Committable]], None]] | None = None,
+    ) -> RunningJob:
+        job = self._job(job_name, collectors or {})
+        self._submitted.update(node.id for node in self._pending())
+        return RunningJob(job)
+
+    def _pending(self) -> list[Node]:
+        return [node for node in self._graph.sinks if node.id not in self._submitted]
+
+    def _job(
+        self,
+        job_name: str | None,
+        collectors: dict[int, Callable[[list[Committable]], None]],
+    ) -> Job:
+        sinks = self._pending()
+        if not sinks:
+            raise InvalidProgramError.nothing_to_run()
+        name = job_name or self._configuration.get(options.PIPELINE_NAME) or _DEFAULT_NAME
+        make_executor = executor_for(self._configuration, name)
+        return Job(
+            self._graph.upstream_of([node.id for node in sinks]),
+            name,
+            Configuration(self._configuration),
+            PlanDefaults(
+                self.get_parallelism(), self._max_parallelism(), self.is_chaining_enabled()
+            ),
+            make_executor,
+            collectors,
+            list(self._listeners),
+        )
+
+    def _collect(
+        self, node_id: int, job_name: str | None, limit: int | None
+    ) -> CloseableIterator | list[Any]:
+        """Run the program; the values that reach a collecting sink come back as an iterator."""
+        arrived: queue.Queue[list[Any]] = queue.Queue(maxsize=_COLLECTED_EPOCHS)
+        closed = False
+
+        def collect(committables: list[Committable]) -> None:
+            values = [value for item in committables for value in item.data]
+            while not closed:
+                try:
+                    arrived.put(values, timeout=0.2)
+                    return
+                except queue.Full:
+                    continue
+
+        running = self._submit(job_name, {node_id: collect})
+
+        def close() -> None:
+            nonlocal closed
+            closed = True
+            running.job.cancel()
+
+        def values() -> Iterator[Any]:
+            while True:
+                try:
+                    yield from arrived.get(timeout=0.05)
+                except queue.Empty:
+                    if running.get_job_execution_result().done() and arrived.empty():
+                        break
+            if not closed:
+                running.wait()
+
+        iterator = CloseableIterator(values(), close)
+        if limit is None:
+            return iterator
+        with iterator:
+            return [value for value, _ in zip(iterator, range(limit), strict=False)]
+
+
+def _check_count(what: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidArgumentError.of(what, "a positive int", value)

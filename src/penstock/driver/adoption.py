@@ -1,0 +1,101 @@
+"""Fitting a checkpoint to the program that goes on from it. Pure.
+
+State is found by operator uid and key group. A vertex whose operators and parallelism are as they
+were keeps its chains of files; any other gets a first link that names every file with a part of
+its state, which its subtasks then filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from penstock.errors import CheckpointMismatchError
+from penstock.runtime.physical import PhysicalPlan, Vertex
+from penstock.state.key_groups import key_group_range
+from penstock.storage.manifest import ChainLink, Manifest, SubtaskState, VertexState
+
+
+def adopt(manifest: Manifest, plan: PhysicalPlan, root: str) -> tuple[Manifest, bool]:
+    """The manifest as the plan needs it, and whether that is another one."""
+    _check_operators(manifest, plan, root)
+    vertices = {vertex.uid: _vertex(manifest, vertex) for vertex in plan.vertices}
+    if all(manifest.vertices.get(uid) == state for uid, state in vertices.items()):
+        return manifest, False
+    changed = replace(
+        manifest, epoch=manifest.epoch + 1, base=manifest.epoch, vertices=vertices
+    )
+    return changed, True
+
+
+def _check_operators(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
+    """State or positions that no operator takes would be lost in silence: refuse."""
+    known = {operator.uid for vertex in plan.vertices for operator in vertex.operators}
+    with_state = {name for file in manifest.files() for name in file.operators}
+    orphans = sorted((with_state | set(manifest.sources)) - known)
+    if orphans:
+        raise CheckpointMismatchError(
+            f"{root} holds the checkpoint of job {manifest.job_name!r} with state of operators "
+            f"{', '.join(orphans)}, which this program does not have; give the operators the "
+            "uids they had, or use another penstock.job-id or execution.checkpointing.dir"
+        )
+    for vertex in plan.vertices:
+        before = _state_of(manifest, vertex)
+        if before is not None and before.max_parallelism != vertex.max_parallelism:
+            raise CheckpointMismatchError(
+                f"operator {vertex.operators[0].name!r} ({vertex.operators[0].location}) has max "
+                f"parallelism {vertex.max_parallelism}, its checkpoint in {root} was written with "
+                f"{before.max_parallelism}; set_max_parallelism({before.max_parallelism})"
+            )
+
+
+def _state_of(manifest: Manifest, vertex: Vertex) -> VertexState | None:
+    """The old vertex that held the state of this vertex's head."""
+    uid = vertex.operators[0].uid
+    for state in manifest.vertices.values():
+        if any(uid in f.operators for s in state.subtasks for c in s.chain for f in c.files):
+            return state
+    return None
+
+
+def _vertex(manifest: Manifest, vertex: Vertex) -> VertexState:
+    operators = tuple(operator.uid for operator in vertex.operators)
+    before = manifest.vertices.get(vertex.uid)
+    same = (
+        before is not None
+        and before.operators == operators
+        and before.parallelism == vertex.parallelism
+    )
+    if before is not None and same:
+        return before
+    return VertexState(
+        operators,
+        vertex.parallelism,
+        vertex.max_parallelism,
+        tuple(_subtask(manifest, vertex, subtask) for subtask in range(vertex.parallelism)),
+    )
+
+
+def _subtask(manifest: Manifest, vertex: Vertex, subtask: int) -> SubtaskState:
+    mine = key_group_range(subtask, vertex.max_parallelism, vertex.parallelism)
+    uids = {operator.uid for operator in vertex.operators}
+    files = tuple(file for file in manifest.files() if file.overlaps(mine, uids))
+    if not files:
+        return SubtaskState("")
+    version = f"{manifest.epoch}-{vertex.parallelism}x{subtask}"
+    return SubtaskState("", (ChainLink(version, files),))
+
+
+def check_types(uid: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """A state must be declared as it was stored."""
+    for name, declared in now.items():
+        stored = before.get(name)
+        if stored is not None and stored != declared:
+            raise CheckpointMismatchError.changed_type(
+                uid, name, _shown(stored), _shown(declared)
+            )
+
+
+def _shown(described: Mapping[str, Any]) -> str:
+    return f"{described['kind']} of {described['type']}"

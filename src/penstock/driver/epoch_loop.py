@@ -1,0 +1,390 @@
+"""Epoch after epoch: order, run, judge, commit. Knows no executor: it is given a way to run.
+
+The order of steps is the protocol of DESIGN section 4. The manifest's appearance is the commit
+point; what comes after it is repeated after a crash, what comes before is done anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import pickle
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.datastream.checkpointing_mode import CheckpointingMode
+from penstock.datastream.connectors.base import Committable, Committer
+from penstock.driver.acceptance import judge
+from penstock.driver.adoption import check_types
+from penstock.errors import CheckpointError, CheckpointMismatchError, LeaseHeldError
+from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
+from penstock.runtime.operators.sinks import WriteSink
+from penstock.runtime.operators.sources import PythonSource, SparkSource
+from penstock.runtime.physical import PhysicalPlan
+from penstock.storage.checkpoint_log import CheckpointLog
+from penstock.storage.crash_points import reach
+from penstock.storage.file_info import FileInfo
+from penstock.storage.manifest import Manifest, SourceState, SubtaskState, VertexState
+
+_log = logging.getLogger(__name__)
+
+Execute = Callable[[EpochOrder], list[Acknowledgement]]
+Commit = Callable[[list[Committable]], None]
+
+
+class RunAgain(Exception):
+    """The epoch was not accepted through no fault of the program: run it again from its base."""
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """What an epoch did, for whoever watches."""
+
+    epoch: int
+    seconds: float
+    records_in: Mapping[str, int]
+    records_out: Mapping[str, int]
+    state_bytes: int
+    """Bytes of state written by this epoch."""
+    state_rows: int
+    final: bool
+    batch: int | None
+    metrics: Mapping[str, list[Any]] = field(default_factory=dict)
+    seconds_by_step: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def idle(self) -> bool:
+        return not any(self.records_in.values())
+
+
+class EpochLoop:
+    """The commit side of one job."""
+
+    def __init__(
+        self,
+        plan: PhysicalPlan,
+        log: CheckpointLog,
+        base: Manifest | None,
+        mode: CheckpointingMode,
+        committers: Mapping[str, Committer | Commit],
+        listener: Callable[[EpochReport], None],
+        after_commit: Callable[[Manifest], None] = lambda manifest: None,
+    ) -> None:
+        self.plan = plan
+        self.base = base
+        self._log = log
+        self._mode = mode
+        self._committers = committers
+        self._listener = listener
+        self._after_commit = after_commit
+        self._frozen_edges: set[int] = set()
+        self._attempts = 0
+        self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
+        """Lets background work put its results into the next manifest."""
+
+    def recover(self) -> None:
+        """Repeat what may be missing after the last commit."""
+        if self.base is not None and self._mode is not CheckpointingMode.AT_MOST_ONCE:
+            self._commit_sinks(_stored_committables(self.base))
+
+    def exhausted(self) -> bool:
+        """Whether every Python source has been read to its end."""
+        for vertex in self.plan.vertices:
+            operator = vertex.operators[0].operator
+            if isinstance(operator, PythonSource):
+                uid = vertex.operators[0].uid
+                positions = self.base.sources[uid].positions if self._knows(uid) else {}
+                for split in self.plan.splits[uid]:
+                    if not positions.get(split.split_id, ("", False))[1]:
+                        return False
+                if not operator.bounded:
+                    return False
+        return True
+
+    def _knows(self, uid: str) -> bool:
+        return self.base is not None and uid in self.base.sources
+
+    def close(
+        self,
+        execute: Execute,
+        batch: int | None = None,
+        offsets: str | None = None,
+        final: bool = False,
+    ) -> None:
+        """Run one epoch and commit it. A batch that is in the base already is only completed."""
+        if batch is not None and self._recognised(batch, offsets):
+            self.recover()
+            return
+        started = time.perf_counter()
+        order = self._order(batch, final)
+        steps = {"order": time.perf_counter() - started}
+        acknowledgements = execute(order)
+        steps["run"] = time.perf_counter() - started - steps["order"]
+        verdict = judge(self.plan, acknowledgements)
+        if verdict.error is not None:
+            raise verdict.error
+        if not verdict.accepted:
+            self._frozen_edges.update(verdict.freeze_edges)
+            if verdict.conflict is not None:
+                _log.warning("epoch %d is run again: %s", order.epoch, verdict.conflict)
+            raise RunAgain
+        before_commit = time.perf_counter()
+        self._commit(order, acknowledgements, batch, offsets)
+        steps["commit"] = time.perf_counter() - before_commit
+        self._attempts = 0
+        self._report(order, acknowledgements, batch, started, steps)
+
+    def failed(self) -> None:
+        """An attempt at the next epoch was lost."""
+        self._attempts += 1
+
+    # Steps of an epoch
+
+    def _recognised(self, batch: int, offsets: str | None) -> bool:
+        base = self.base
+        if base is None or base.batch is None or batch > base.batch:
+            return False
+        if batch == base.batch and offsets == base.offsets:
+            return True
+        raise CheckpointMismatchError(
+            f"Spark offers batch {batch} with other offsets than the checkpoint of epoch "
+            f"{base.epoch} (batch {base.batch}) has; {self._log.layout.spark} was changed by "
+            "something else: start from a savepoint or with a new job id"
+        )
+
+    def _order(self, batch: int | None, final: bool) -> EpochOrder:
+        base = self.base
+        epoch = 0 if base is None else base.epoch + 1
+        positions = {}
+        tokens = {}
+        if base is not None:
+            for uid, source in base.sources.items():
+                for split, position in source.positions.items():
+                    positions[f"{uid}|{split}"] = position
+            for vertex in self.plan.vertices:
+                for index, subtask in enumerate(base.vertices[vertex.uid].subtasks):
+                    tokens[subtask_name(vertex.index, index)] = subtask.token
+        return EpochOrder(
+            epoch=epoch,
+            base=None if base is None else base.epoch,
+            clock=int(time.time() * 1000),
+            attempt=self._attempts,
+            final=final,
+            skip=self._must_skip(epoch, final),
+            tokens=tokens,
+            frozen_edges=tuple(sorted(self._frozen_edges)),
+            positions=positions,
+        )
+
+    def _must_skip(self, epoch: int, final: bool) -> bool:
+        """At most once: an epoch that was tried before is read and dropped."""
+        if self._mode is not CheckpointingMode.AT_MOST_ONCE or final:
+            return False
+        marker = f"{self._log.layout.epochs}/{epoch}.tried"
+        if self._log.fs.exists(marker):
+            return True
+        self._log.fs.write(marker, b"")
+        self._log.fs.delete(f"{self._log.layout.epochs}/{epoch - 1}.tried")
+        return False
+
+    def _commit(
+        self,
+        order: EpochOrder,
+        acknowledgements: list[Acknowledgement],
+        batch: int | None,
+        offsets: str | None,
+    ) -> None:
+        manifest = self.transform(self._manifest(order, acknowledgements, batch, offsets))
+        committables = _committables(acknowledgements, order.epoch)
+        reach("driver.before_manifest")
+        if self._mode is CheckpointingMode.AT_LEAST_ONCE:
+            self._commit_sinks(committables)
+        try:
+            self._log.commit(manifest)
+        except FileExistsError:
+            raise LeaseHeldError.of(
+                self._log.layout.root, "another driver, which committed this epoch first"
+            ) from None
+        self.base = manifest
+        reach("driver.after_manifest")
+        if self._mode is not CheckpointingMode.AT_LEAST_ONCE:
+            self._commit_sinks(committables)
+        reach("driver.after_sinks")
+        self._after_commit(manifest)
+
+    def _manifest(
+        self,
+        order: EpochOrder,
+        acknowledgements: list[Acknowledgement],
+        batch: int | None,
+        offsets: str | None,
+    ) -> Manifest:
+        settings = self.plan.settings
+        base = self.base
+        by_subtask = {(a.vertex, a.subtask): a for a in acknowledgements}
+        types: dict[str, Any] = dict(base.state_types) if base is not None else {}
+        for a in acknowledgements:
+            for uid, states in a.state_types.items():
+                check_types(uid, types.get(uid, {}), states)
+                types[uid] = {**types.get(uid, {}), **states}
+        return Manifest(
+            job_id=settings.job_id,
+            job_name=settings.job_name,
+            epoch=order.epoch,
+            base=order.base,
+            batch=batch if batch is not None else (base.batch if base else None),
+            offsets=offsets if batch is not None else (base.offsets if base else None),
+            created=int(time.time() * 1000),
+            vertices={
+                vertex.uid: VertexState(
+                    tuple(operator.uid for operator in vertex.operators),
+                    vertex.parallelism,
+                    vertex.max_parallelism,
+                    tuple(
+                        _advanced(
+                            base.vertices[vertex.uid].subtasks[subtask] if base else None,
+                            by_subtask.get((vertex.index, subtask)),
+                            order.epoch,
+                        )
+                        for subtask in range(vertex.parallelism)
+                    ),
+                )
+                for vertex in self.plan.vertices
+            },
+            sources=self._sources(acknowledgements),
+            rows_read=self._rows_read(acknowledgements),
+            state_types=types,
+            committables=self._durable(acknowledgements),
+            final=order.final,
+        )
+
+    def _sources(self, acknowledgements: list[Acknowledgement]) -> dict[str, SourceState]:
+        found = dict(self.base.sources) if self.base is not None else {}
+        for a in acknowledgements:
+            if a.positions:
+                uid = self.plan.vertices[a.vertex].operators[0].uid
+                known = found[uid].positions if uid in found else {}
+                found[uid] = SourceState({**known, **a.positions})
+        return found
+
+    def _rows_read(self, acknowledgements: list[Acknowledgement]) -> dict[str, int]:
+        found = dict(self.base.rows_read) if self.base is not None else {}
+        for a in acknowledgements:
+            head = self.plan.vertices[a.vertex].operators[0]
+            if isinstance(head.operator, SparkSource):
+                found[head.uid] = found.get(head.uid, 0) + sum(a.records_in.values())
+        return found
+
+    def _durable(self, acknowledgements: list[Acknowledgement]) -> dict[str, list[dict[str, Any]]]:
+        durable = {
+            operator.uid
+            for vertex in self.plan.vertices
+            for operator in vertex.operators
+            if isinstance(operator.operator, WriteSink) and operator.operator.durable
+        }
+        found: dict[str, list[dict[str, Any]]] = {}
+        for a in acknowledgements:
+            for uid, items in a.committables.items():
+                if uid in durable:
+                    found.setdefault(uid, []).extend(
+                        {
+                            "subtask": a.subtask,
+                            "attempt": a.token,
+                            "data": base64.b64encode(item).decode(),
+                        }
+                        for item in items
+                    )
+        return found
+
+    def _commit_sinks(self, committables: dict[str, list[Committable]]) -> None:
+        for uid, items in committables.items():
+            committer = self._committers.get(uid)
+            if committer is None:
+                continue
+            try:
+                if isinstance(committer, Committer):
+                    committer.commit(items)
+                else:
+                    committer(items)
+            except CheckpointError:
+                raise
+            except Exception as error:
+                raise CheckpointError(
+                    f"sink {uid!r} could not commit epoch {items[0].epoch}: "
+                    f"{type(error).__name__}: {error}; it is tried again on restart"
+                ) from error
+
+    def _report(
+        self,
+        order: EpochOrder,
+        acknowledgements: list[Acknowledgement],
+        batch: int | None,
+        started: float,
+        steps: dict[str, float],
+    ) -> None:
+        files = [file for a in acknowledgements for file in a.files]
+        metrics: dict[str, list[Any]] = {}
+        for a in acknowledgements:
+            for uid, found in a.metrics.items():
+                metrics.setdefault(uid, []).append(found)
+        self._listener(
+            EpochReport(
+                epoch=order.epoch,
+                seconds=time.perf_counter() - started,
+                records_in=_summed(a.records_in for a in acknowledgements),
+                records_out=_summed(a.records_out for a in acknowledgements),
+                state_bytes=sum(file["bytes"] for file in files),
+                state_rows=sum(file["rows"] for file in files),
+                final=order.final,
+                batch=batch,
+                metrics=metrics,
+                seconds_by_step=steps,
+            )
+        )
+
+
+def _advanced(
+    before: SubtaskState | None, acknowledgement: Acknowledgement | None, epoch: int
+) -> SubtaskState:
+    before = before or SubtaskState("")
+    if acknowledgement is None:
+        return before
+    files = tuple(FileInfo.from_json(file) for file in acknowledgement.files)
+    return before.with_segment(acknowledgement.token, epoch, files)
+
+
+def _committables(
+    acknowledgements: list[Acknowledgement], epoch: int
+) -> dict[str, list[Committable]]:
+    found: dict[str, list[Committable]] = {}
+    for a in sorted(acknowledgements, key=lambda a: (a.vertex, a.subtask)):
+        for uid, items in a.committables.items():
+            found.setdefault(uid, []).extend(
+                Committable(epoch, a.subtask, a.token, pickle.loads(item)) for item in items
+            )
+    return found
+
+
+def _stored_committables(manifest: Manifest) -> dict[str, list[Committable]]:
+    return {
+        uid: [
+            Committable(
+                manifest.epoch,
+                item["subtask"],
+                item["attempt"],
+                pickle.loads(base64.b64decode(item["data"])),
+            )
+            for item in items
+        ]
+        for uid, items in manifest.committables.items()
+    }
+
+
+def _summed(counts: Any) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for found in counts:
+        for name, count in found.items():
+            total[name] = total.get(name, 0) + count
+    return total

@@ -1,0 +1,164 @@
+"""Work beside the epochs: images made in the background, old files dropped.
+
+Images are made by a process of their own at low priority, from files alone; their results enter
+the next manifest. No epoch waits for them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, replace
+
+from penstock.runtime.physical import PhysicalPlan
+from penstock.state.key_groups import key_group_range
+from penstock.storage.checkpoint_layout import STATE, image_name, merged_name
+from penstock.storage.checkpoint_log import CheckpointLog
+from penstock.storage.compaction import Compaction, CompactionPolicy, plan_compaction
+from penstock.storage.file_info import FileInfo
+from penstock.storage.manifest import ChainLink, Manifest, SubtaskState
+
+_log = logging.getLogger(__name__)
+
+_RETIRE_EVERY = 8
+
+
+@dataclass(frozen=True)
+class _Rewritten:
+    """The files of one subtask up to a version, replaced by fewer."""
+
+    vertex: str
+    subtask: int
+    inputs: frozenset[str]
+    files: tuple[FileInfo, ...]
+    result: str
+
+
+class Housekeeper:
+    """Does one rewriting at a time, in a thread that waits for the process."""
+
+    def __init__(
+        self, log: CheckpointLog, plan: PhysicalPlan, retained: int, policy: CompactionPolicy | None = None
+    ) -> None:
+        self._log = log
+        self._plan = plan
+        self._retained = max(1, retained)
+        self._policy = policy or CompactionPolicy()
+        self._lock = threading.Lock()
+        self._done: list[_Rewritten] = []
+        self._thread: threading.Thread | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._commits = 0
+
+    def transform(self, manifest: Manifest) -> Manifest:
+        """Put finished rewritings into a manifest that is about to be committed."""
+        with self._lock:
+            done, self._done = self._done, []
+        for rewritten in done:
+            manifest = _with(manifest, rewritten)
+        return manifest
+
+    def after_commit(self, manifest: Manifest) -> None:
+        self._commits += 1
+        if self._commits % _RETIRE_EVERY == 0:
+            self._retire()
+        if self._thread is None or not self._thread.is_alive():
+            self._start(manifest)
+
+    def close(self) -> None:
+        """Stop what is under way; its files are dropped later, as nothing names them."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.kill()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _retire(self) -> None:
+        with self._lock:
+            kept = {file.path for rewritten in self._done for file in rewritten.files}
+            busy = self._thread is not None and self._thread.is_alive()
+        if not busy:
+            self._log.retire(self._retained, kept)
+
+    def _start(self, manifest: Manifest) -> None:
+        for vertex in self._plan.vertices:
+            state = manifest.vertices[vertex.uid]
+            for index, subtask in enumerate(state.subtasks):
+                files = [file for link in subtask.chain for file in link.files]
+                groups = key_group_range(index, vertex.max_parallelism, vertex.parallelism)
+                compaction = plan_compaction(files, self._policy, groups) if files else None
+                if compaction is not None:
+                    self._run(vertex.uid, index, subtask, compaction, manifest.epoch)
+                    return
+
+    def _run(
+        self, vertex: str, subtask: int, state: SubtaskState, compaction: Compaction, epoch: int
+    ) -> None:
+        namer = image_name if compaction.result == "image" else merged_name
+        name = namer(epoch, vertex, subtask, (state.version or "0-0").rpartition("-")[2])
+        order = {
+            "root": self._log.layout.root,
+            "compaction": compaction.to_json(),
+            "out_dir": STATE,
+            "name": name,
+        }
+
+        def work() -> None:
+            answer = self._in_process(order)
+            if answer is not None:
+                files = tuple(FileInfo.from_json(file) for file in answer["files"])
+                inputs = frozenset(file.path for file in compaction.inputs)
+                with self._lock:
+                    self._done.append(
+                        _Rewritten(vertex, subtask, inputs, files, compaction.result)
+                    )
+
+        self._thread = threading.Thread(target=work, name="penstock images", daemon=True)
+        self._thread.start()
+
+    def _in_process(self, order: dict[str, object]) -> dict[str, list[dict[str, object]]] | None:
+        self._process = process = subprocess.Popen(
+            [sys.executable, "-m", "penstock.storage.compaction"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            preexec_fn=lambda: os.nice(10),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        )
+        out, _ = process.communicate(json.dumps(order).encode())
+        if process.returncode != 0:
+            _log.warning("no image was made (%s); it is tried again", out.decode()[-300:])
+            return None
+        answer: dict[str, list[dict[str, object]]] = json.loads(out)
+        return answer
+
+
+def _with(manifest: Manifest, rewritten: _Rewritten) -> Manifest:
+    vertex = manifest.vertices[rewritten.vertex]
+    subtasks = list(vertex.subtasks)
+    subtasks[rewritten.subtask] = _shortened(subtasks[rewritten.subtask], rewritten)
+    changed = replace(vertex, subtasks=tuple(subtasks))
+    return replace(manifest, vertices={**manifest.vertices, rewritten.vertex: changed})
+
+
+def _shortened(subtask: SubtaskState, rewritten: _Rewritten) -> SubtaskState:
+    """The chain with the links whose files were rewritten replaced by one."""
+    before, within, after = [], [], []
+    for link in subtask.chain:
+        paths = {file.path for file in link.files}
+        if paths <= rewritten.inputs:
+            within.append(link)
+        else:
+            (after if within else before).append(link)
+    if not within:
+        return subtask
+    covers: tuple[str, ...] = ()
+    if rewritten.result == "segment":
+        known = [link.version for link in before[-1:]]
+        known += [v for link in within for v in (*link.covers, link.version)]
+        covers = tuple(dict.fromkeys(known))
+    link = ChainLink(within[-1].version, rewritten.files, covers)
+    return replace(subtask, chain=(*before, link, *after))

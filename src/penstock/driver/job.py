@@ -1,0 +1,370 @@
+"""The life of one job: claim its directory, find its checkpoint, run, restart, finish."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import re
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, Protocol
+
+import cloudpickle
+
+from penstock import options
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.configuration import Configuration
+from penstock.common.job_client import JobClient
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.job_id import JobID
+from penstock.common.job_status import JobStatus
+from penstock.common.restart_strategy import restart_strategy_from
+from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.connectors.base import Committer, Split
+from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from penstock.driver.adoption import adopt
+from penstock.driver.epoch_loop import Commit, EpochLoop, EpochReport, RunAgain
+from penstock.driver.housekeeping import Housekeeper
+from penstock.driver.restarts import RestartPolicy, policy_for
+from penstock.errors import (
+    EngineError,
+    JobCancelledError,
+    PenstockError,
+    UnsupportedFeatureError,
+    UserFunctionError,
+)
+from penstock.graph.stream_graph import Node
+from penstock.plan.translate import PlanDefaults, translate
+from penstock.runtime.operators.sinks import WriteSink
+from penstock.runtime.operators.sources import PythonSource
+from penstock.runtime.physical import JobSettings, PhysicalPlan
+from penstock.runtime.plan_file import dump_plan, plan_name
+from penstock.storage.checkpoint_layout import CheckpointLayout
+from penstock.storage.checkpoint_log import CheckpointLog
+from penstock.storage.filesystem import filesystem_for
+from penstock.storage.lease import Lease
+from penstock.storage.manifest import Manifest
+
+_log = logging.getLogger("penstock")
+
+Listener = Callable[[EpochReport], None]
+
+
+class Executor(Protocol):
+    """Runs epochs of a plan until the input ends or it is told to stop."""
+
+    def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+MakeExecutor = Callable[[PhysicalPlan, str, float], Executor]
+
+
+class Job:
+    """One job on its way from submission to an end."""
+
+    def __init__(
+        self,
+        nodes: tuple[Node, ...],
+        name: str,
+        configuration: Configuration,
+        defaults: PlanDefaults,
+        make_executor: MakeExecutor,
+        collectors: Mapping[int, Commit],
+        listeners: list[Listener],
+    ) -> None:
+        self.name = name
+        self.configuration = configuration
+        self.status = JobStatus.CREATED
+        self.reports: list[EpochReport] = []
+        self._nodes = nodes
+        self._defaults = defaults
+        self._make_executor = make_executor
+        self._collectors = collectors
+        self._listeners = listeners
+        self._stop = threading.Event()
+        self._executor: Executor | None = None
+        self._checkpoints = CheckpointConfig(configuration)
+        self.job_id = configuration.get(options.JOB_ID) or _slug(name)
+        directory = configuration.get(options.CHECKPOINT_DIR)
+        self._temporary = directory is None
+        if directory is None:
+            directory = tempfile.mkdtemp(prefix="penstock-")
+        self._fs, self._directory = filesystem_for(directory)
+        self.layout = CheckpointLayout.of_job(self._directory, self.job_id)
+        self.plan = self._translate()
+
+    def run(self) -> JobExecutionResult:
+        """Run to the end, restarts included. Raises what ended it if it was not success."""
+        started = time.monotonic()
+        try:
+            self._run()
+        except BaseException:
+            self.status = JobStatus.FAILED
+            self._clean_up()
+            raise
+        self.status = JobStatus.CANCELED if self._stop.is_set() else JobStatus.FINISHED
+        self._clean_up()
+        millis = int((time.monotonic() - started) * 1000)
+        return JobExecutionResult(JobID(self.job_id), millis, {})
+
+    def cancel(self) -> None:
+        if not self.status.is_terminal_state():
+            self.status = JobStatus.CANCELLING
+        self._stop.set()
+        if self._executor is not None:
+            self._executor.close()
+
+    # Start
+
+    def _translate(self) -> PhysicalPlan:
+        configuration = self.configuration
+        local_dir = configuration.get(options.STATE_LOCAL_DIR)
+        if local_dir is None:
+            local_dir = os.path.join(tempfile.gettempdir(), f"penstock-{os.getuid()}")
+        if self._temporary:
+            local_dir = os.path.join(self._directory, "stores")
+        mode = configuration.get(options.RUNTIME_MODE)
+        settings = JobSettings(
+            job_id=self.job_id,
+            job_name=self.name,
+            run_id=secrets.token_hex(4),
+            root=self.layout.root,
+            local_dir=local_dir,
+            state_backend=configuration.get(options.STATE_BACKEND),
+            cache_entries=configuration.get(options.STATE_CACHE_ENTRIES),
+            max_records_per_epoch=configuration.get(options.MAX_RECORDS_PER_EPOCH),
+            batch=str(mode).upper() == "BATCH",
+            parameters=dict(configuration.to_dict()),
+        )
+        plan = translate(self._nodes, self._defaults, settings)
+        if settings.batch:
+            _check_bounded(plan)
+        return plan
+
+    def _run(self) -> None:
+        with Lease.acquire(self.layout.root, {"job": self.name}):
+            log = CheckpointLog(self._fs, self.layout)
+            base = self._base(log)
+            plan = self._with_splits(self.plan)
+            plan_path = self._write_plan(plan)
+            keeper = Housekeeper(
+                log, plan, self.configuration.get(options.CHECKPOINTS_RETAINED)
+            )
+            loop = EpochLoop(
+                plan,
+                log,
+                base,
+                self._checkpoints.get_checkpointing_mode(),
+                self._committers(plan),
+                self._on_epoch,
+                keeper.after_commit,
+            )
+            loop.transform = keeper.transform
+            self.status = JobStatus.RUNNING
+            try:
+                loop.recover()
+                self._run_with_restarts(plan, plan_path, loop)
+            finally:
+                keeper.close()
+
+    def _base(self, log: CheckpointLog) -> Manifest | None:
+        newest = log.newest(self.job_id)
+        if newest is None:
+            return None
+        base, changed = adopt(newest, self.plan, self.layout.root)
+        if changed:
+            log.commit(base)
+        _log.info("job %s goes on from epoch %d", self.name, base.epoch)
+        return base
+
+    def _with_splits(self, plan: PhysicalPlan) -> PhysicalPlan:
+        """Splits are made once and kept: positions are meant for exactly those."""
+        splits: dict[str, tuple[Split, ...]] = {}
+        for vertex in plan.vertices:
+            head = vertex.operators[0]
+            if not isinstance(head.operator, PythonSource):
+                continue
+            path = os.path.join(self.layout.source(vertex.uid), "splits")
+            if self._fs.exists(path):
+                splits[head.uid] = pickle.loads(self._fs.read(path))
+                continue
+            made = tuple(head.operator.source.create_splits(vertex.parallelism))
+            self._fs.write(path, cloudpickle.dumps(made))
+            splits[head.uid] = made
+        return replace(plan, splits=splits)
+
+    def _write_plan(self, plan: PhysicalPlan) -> str:
+        data = dump_plan(plan)
+        path = os.path.join(self.layout.plans, plan_name(data))
+        self._fs.write(path, data)
+        return path
+
+    def _committers(self, plan: PhysicalPlan) -> dict[str, Committer | Commit]:
+        found: dict[str, Committer | Commit] = {}
+        for vertex in plan.vertices:
+            for operator in vertex.operators:
+                if not isinstance(operator.operator, WriteSink):
+                    continue
+                collector = self._collectors.get(operator.node_id)
+                committer = collector or operator.operator.sink.create_committer()
+                if committer is not None:
+                    found[operator.uid] = committer
+        return found
+
+    # Run
+
+    def _run_with_restarts(self, plan: PhysicalPlan, plan_path: str, loop: EpochLoop) -> None:
+        policy = self._policy()
+        interval = self._interval()
+        while True:
+            epoch_before = loop.base
+            executor = self._executor = self._make_executor(plan, plan_path, interval)
+            try:
+                executor.run(loop, self._stop.is_set)
+                return
+            except RunAgain:
+                continue
+            except KeyboardInterrupt:
+                self.cancel()
+                raise
+            except (EngineError, UserFunctionError) as error:
+                if self._stop.is_set():
+                    return
+                loop.failed()
+                if loop.base is not epoch_before:
+                    policy.on_success(_now())
+                delay = policy.on_failure(_now())
+                if delay is None:
+                    raise
+                self.status = JobStatus.RESTARTING
+                _log.warning("job %s restarts in %d ms: %s", self.name, delay, error)
+                self._stop.wait(delay / 1000)
+                if self._stop.is_set():
+                    return
+                self.status = JobStatus.RUNNING
+            finally:
+                executor.close()
+
+    def _policy(self) -> RestartPolicy:
+        return policy_for(restart_strategy_from(self.configuration), self._checkpointing())
+
+    def _checkpointing(self) -> bool:
+        return not self._temporary or self._checkpoints.is_checkpointing_enabled()
+
+    def _interval(self) -> float:
+        pause = self._checkpoints.get_min_pause_between_checkpoints()
+        return max(self.configuration.get(options.EPOCH_INTERVAL), pause) / 1000
+
+    def _on_epoch(self, report: EpochReport) -> None:
+        self.reports.append(report)
+        del self.reports[:-1000]
+        for listener in self._listeners:
+            listener(report)
+
+    # End
+
+    def _clean_up(self) -> None:
+        """A finished job needs its directory no more; a failed one goes on from it."""
+        if self._temporary:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            return
+        retention = self._checkpoints.get_externalized_checkpoint_retention()
+        delete = self.status is JobStatus.FINISHED or (
+            self.status is JobStatus.CANCELED
+            and retention is ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION
+        )
+        if delete:
+            self._fs.delete_tree(self.layout.root)
+
+
+class RunningJob(JobClient):
+    """A job in a thread of its own."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._result: Future[JobExecutionResult] = Future()
+        self._thread = threading.Thread(target=self._main, name=f"penstock {job.name}", daemon=True)
+        self._thread.start()
+
+    def _main(self) -> None:
+        try:
+            result = self.job.run()
+        except BaseException as error:
+            self._result.set_exception(error)
+        else:
+            if self.job.status is JobStatus.CANCELED:
+                self._result.set_exception(JobCancelledError.of(self.job.name))
+            else:
+                self._result.set_result(result)
+
+    def get_job_id(self) -> JobID:
+        return JobID(self.job.job_id)
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        return CompletableFuture.completed(self.job.status)
+
+    def cancel(self) -> CompletableFuture[None]:
+        self.job.cancel()
+        done: Future[None] = Future()
+
+        def ended(_: Any) -> None:
+            done.set_result(None)
+
+        self._result.add_done_callback(ended)
+        return CompletableFuture(done)
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        return CompletableFuture.completed({})
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        return CompletableFuture(self._result)
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        return CompletableFuture.failed(_no_savepoints())
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        return CompletableFuture.failed(_no_savepoints())
+
+    def wait(self) -> JobExecutionResult:
+        """Block until the end; Ctrl-C cancels the job."""
+        try:
+            while self._thread.is_alive():
+                self._thread.join(0.2)
+        except KeyboardInterrupt:
+            self.job.cancel()
+            self._thread.join()
+            raise
+        return self._result.result()
+
+
+def _no_savepoints() -> PenstockError:
+    return UnsupportedFeatureError.of("savepoints", "every epoch is a checkpoint; use those")
+
+
+def _check_bounded(plan: PhysicalPlan) -> None:
+    for vertex in plan.at_level(0):
+        head = vertex.operators[0]
+        if not getattr(head.operator, "bounded", True):
+            raise UnsupportedFeatureError.of(
+                f"source {head.name!r} ({head.location}) in BATCH mode",
+                "it never ends; use RuntimeExecutionMode.STREAMING",
+            )
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "job"
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

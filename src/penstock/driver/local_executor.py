@@ -1,0 +1,106 @@
+"""Runs the plan in this process, stage by stage, with no JVM: for tests and debugging.
+
+Everything but the transport is what Spark's tasks run: the plan goes through its file, rows are
+ordered as an exchange would order them, instances live from epoch to epoch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from penstock.driver.epoch_loop import EpochLoop, RunAgain
+from penstock.errors import UnsupportedFeatureError
+from penstock.runtime.epoch import Acknowledgement, EpochOrder
+from penstock.runtime.operators.sources import PythonSource, SparkSource
+from penstock.runtime.payload import ACKNOWLEDGEMENT, Row, read_header
+from penstock.runtime.physical import PhysicalPlan
+from penstock.runtime.plan_file import load_plan
+from penstock.runtime.tasks import read_acknowledgement, run_python_sources, run_stage
+
+_IDLE_SECONDS = 0.02
+
+
+class LocalExecutor:
+    """One thread, no parallelism in time; parallelism in subtasks is as planned."""
+
+    def __init__(self, plan: PhysicalPlan, plan_path: str, interval: float) -> None:
+        for vertex in plan.vertices:
+            head = vertex.operators[0]
+            if isinstance(head.operator, SparkSource):
+                raise UnsupportedFeatureError(
+                    f"source {head.name!r} ({head.location}) reads a Spark DataFrame, which needs "
+                    "the Spark executor; set penstock.executor to spark"
+                )
+        self._plan = load_plan(plan_path)
+        self._interval = interval
+
+    def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
+        """Epochs until the input ends or `stopping` says so."""
+        while not stopping() and not loop.exhausted():
+            started = time.monotonic()
+            before = loop.base
+            _close(loop, self.execute, final=False)
+            idle = before is not None and loop.base is not None and (
+                before.sources == loop.base.sources
+            )
+            pause = max(self._interval, _IDLE_SECONDS if idle else 0)
+            time.sleep(max(0.0, pause - (time.monotonic() - started)))
+        if not stopping():
+            _close(loop, self.execute, final=True)
+
+    def execute(self, order: EpochOrder) -> list[Acknowledgement]:
+        """One epoch: all stages, each task after the other."""
+        rows = self._sources(order)
+        for level in range(1, self._plan.levels + 1):
+            rows = self._stage(level, order, rows)
+        return [
+            read_acknowledgement(row.payload)
+            for row in rows
+            if read_header(row.payload).kind == ACKNOWLEDGEMENT
+        ]
+
+    def _sources(self, order: EpochOrder) -> list[Row]:
+        subtasks = max(
+            (
+                vertex.parallelism
+                for vertex in self._plan.at_level(0)
+                if isinstance(vertex.operators[0].operator, PythonSource)
+            ),
+            default=0,
+        )
+        return _gathered(run_python_sources(self._plan, i, order) for i in range(subtasks))
+
+    def _stage(self, level: int, order: EpochOrder, rows: list[Row]) -> list[Row]:
+        partitions = self._plan.partitions(level)
+        received: list[list[Row]] = [[] for _ in range(partitions)]
+        for row in rows:
+            received[row.partition % partitions].append(row)
+        return _gathered(
+            run_stage(
+                self._plan,
+                level,
+                index,
+                order,
+                sorted(part, key=lambda row: (row.producer, row.sequence)),
+            )
+            for index, part in enumerate(received)
+        )
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _close(
+    loop: EpochLoop, execute: Callable[[EpochOrder], list[Acknowledgement]], final: bool
+) -> None:
+    while True:
+        try:
+            loop.close(execute, final=final)
+            return
+        except RunAgain:
+            continue
+
+
+def _gathered(tasks: Iterable[Iterable[list[Row]]]) -> list[Row]:
+    return [row for task in tasks for rows in task for row in rows]

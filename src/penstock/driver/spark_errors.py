@@ -1,0 +1,28 @@
+"""Spark's errors, said shortly: what died, without the JVM's pile of frames."""
+
+from __future__ import annotations
+
+import re
+
+from penstock.errors import EngineError
+
+_CAUSES = (
+    (re.compile(r"Python worker exited unexpectedly"), "a Python worker died"),
+    (re.compile(r"ExecutorLostFailure[^\n]*"), "an executor was lost"),
+    (re.compile(r"Job \d+ cancelled[^\n]*"), "the Spark job was cancelled"),
+    (re.compile(r"SparkContext was shut ?down|stopped SparkContext"), "Spark was shut down"),
+)
+
+
+def engine_error(error: BaseException) -> EngineError:
+    """What happened, in a sentence, with Spark's own words behind it."""
+    text = str(error)
+    for pattern, meaning in _CAUSES:
+        if pattern.search(text):
+            return EngineError(f"{meaning}: {_first_line(text)}")
+    return EngineError(f"Spark could not run the epoch: {_first_line(text)}", text)
+
+
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0][:500] if lines else "no reason given"

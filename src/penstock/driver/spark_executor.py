@@ -1,0 +1,163 @@
+"""Runs the plan on Spark: one streaming plan built once, one Spark job per epoch.
+
+Spark decides when a batch starts and what is in it; `foreachBatch` drives the batch's one frame,
+whose rows are acknowledgements, through the epoch loop. Epochs without a batch of Spark's (the
+last one, and those for what Python sources still hold) run the same stages on a small frame.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
+
+from penstock.driver.epoch_loop import EpochLoop, RunAgain
+from penstock.driver.spark_errors import engine_error
+from penstock.driver.spark_frames import SourceFrames
+from penstock.driver.spark_session import query_settings
+from penstock.driver.spark_stages import (
+    ORDER_PROPERTY,
+    ROW_SCHEMA,
+    StageTask,
+)
+from penstock.runtime.epoch import Acknowledgement, EpochOrder
+from penstock.runtime.physical import PhysicalPlan
+from penstock.runtime.tasks import read_acknowledgement
+from penstock.storage.checkpoint_layout import CheckpointLayout
+from penstock.storage.filesystem import filesystem_for
+
+_IDLE_SECONDS = 0.1
+
+
+class _Stop(Exception):
+    """Ends a query from within: nothing is wrong."""
+
+
+class SparkExecutor:
+    """One job on one session."""
+
+    def __init__(
+        self, session: SparkSession, plan: PhysicalPlan, plan_path: str, interval: float
+    ) -> None:
+        self._session = session
+        self._plan = plan
+        self._plan_path = plan_path
+        self._interval = interval
+        self._layout = CheckpointLayout(filesystem_for(plan.settings.root)[1])
+        self._frames = SourceFrames(session, plan, plan_path, self._layout)
+        self._pause = threading.Event()
+        self._failure: BaseException | None = None
+
+    def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
+        """Epochs until the input ends or `stopping` says so."""
+        if not self._finished_streaming(loop):
+            self._stream(loop, stopping)
+        while not stopping() and not loop.exhausted():
+            self._extra_epoch(loop, final=False)
+        if not stopping():
+            self._extra_epoch(loop, final=True)
+
+    def close(self) -> None:
+        """End waiting."""
+        self._pause.set()
+
+    # Epochs with a batch of Spark's
+
+    def _finished_streaming(self, loop: EpochLoop) -> bool:
+        return not self._frames.has_spark_sources and loop.exhausted()
+
+    def _stream(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
+        self._failure = None
+        with query_settings(self._session, self._frames.named):
+            frame = self._stages(self._frames.streaming())
+            writer = (
+                frame.writeStream.foreachBatch(self._on_batch(loop, stopping))
+                .option("checkpointLocation", self._layout.spark)
+                .queryName(f"penstock {self._plan.settings.job_name} {self._plan.settings.run_id}")
+            )
+            if self._frames.ends_by_itself:
+                writer = writer.trigger(availableNow=True)
+            else:
+                writer = writer.trigger(processingTime=f"{int(self._interval * 1000)} milliseconds")
+            query = writer.start()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            failure = self._failure
+            if isinstance(failure, _Stop):
+                return
+            raise failure if failure is not None else engine_error(error) from None
+        finally:
+            if query.isActive:
+                query.stop()
+
+    def _on_batch(
+        self, loop: EpochLoop, stopping: Callable[[], bool]
+    ) -> Callable[[DataFrame, int], None]:
+        def on_batch(frame: DataFrame, batch: int) -> None:
+            try:
+                if stopping() or (not self._frames.has_spark_sources and loop.exhausted()):
+                    raise _Stop
+                before = loop.base
+                loop.close(lambda order: self._collect(frame, order), batch, self._offsets(batch))
+                if self._frames.ticking and _idle(before, loop):
+                    self._pause.wait(_IDLE_SECONDS)
+            except BaseException as error:
+                self._failure = error
+                raise
+
+        return on_batch
+
+    def _offsets(self, batch: int) -> str:
+        """What Spark has written about the batch before it calls us."""
+        fs, path = filesystem_for(self._layout.spark_offsets(batch))
+        lines = fs.read(path).decode().splitlines()
+        # The second line holds clock and settings; the rest are the sources' offsets.
+        return "\n".join(lines[:1] + lines[2:])
+
+    # Epochs without one
+
+    def _extra_epoch(self, loop: EpochLoop, final: bool) -> None:
+        while True:
+            with query_settings(self._session, self._frames.named):
+                frame = self._stages(self._frames.calls())
+                try:
+                    loop.close(lambda order, f=frame: self._collect(f, order), final=final)
+                    return
+                except RunAgain:
+                    continue
+
+    # Both
+
+    def _stages(self, frame: DataFrame) -> DataFrame:
+        for level in range(1, self._plan.levels + 1):
+            frame = (
+                frame.repartitionById(self._plan.partitions(level), F.col("partition"))
+                .sortWithinPartitions("producer", "sequence")
+                .mapInArrow(StageTask(self._plan_path, level), ROW_SCHEMA)
+            )
+        return frame
+
+    def _collect(self, frame: DataFrame, order: EpochOrder) -> list[Acknowledgement]:
+        context = self._session.sparkContext
+        context.setLocalProperty(ORDER_PROPERTY, order.to_text())
+        try:
+            rows: list[Any] = frame.select("payload").collect()
+        except Exception as error:
+            raise engine_error(error) from None
+        return [read_acknowledgement(bytes(row[0])) for row in rows]
+
+
+def _idle(before: Any, loop: EpochLoop) -> bool:
+    """Whether the epoch moved no source on."""
+    after = loop.base
+    return (
+        before is not None
+        and after is not None
+        and before.sources == after.sources
+        and before.rows_read == after.rows_read
+    )

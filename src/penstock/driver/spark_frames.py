@@ -1,0 +1,109 @@
+"""The frames that an epoch's plan starts from: Spark's sources, and calls to Python's."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, SparkSourceTask
+from penstock.runtime.operators.sources import PythonSource, SparkSource
+from penstock.runtime.physical import PhysicalPlan, Vertex
+from penstock.storage.checkpoint_layout import CheckpointLayout
+from penstock.storage.filesystem import filesystem_for
+
+_FILES_PER_SUBTASK = 4
+
+
+class SourceFrames:
+    """Makes the source stage of a plan."""
+
+    def __init__(
+        self, session: SparkSession, plan: PhysicalPlan, plan_path: str, layout: CheckpointLayout
+    ) -> None:
+        self._session = session
+        self._plan_path = plan_path
+        self._layout = layout
+        heads = plan.at_level(0)
+        self._spark = [v for v in heads if isinstance(v.operators[0].operator, SparkSource)]
+        python = [v for v in heads if isinstance(v.operators[0].operator, PythonSource)]
+        self._subtasks = max((v.parallelism for v in python), default=1)
+        self._python_unbounded = any(not v.operators[0].operator.bounded for v in python)
+        self.has_spark_sources = bool(self._spark)
+        self._has_python_sources = bool(python)
+        self._inputs = {v.index: self._input(v) for v in self._spark}
+        self.named = all(_is_named(frame) for frame in self._inputs.values())
+        self.ends_by_itself = (
+            self.has_spark_sources
+            and not self._python_unbounded
+            and all(v.operators[0].operator.bounded for v in self._spark)
+        )
+        """Spark's sources are read up to what is there now; no call keeps the query going."""
+        self.ticking = self._has_python_sources and not self.ends_by_itself
+
+    def streaming(self) -> DataFrame:
+        """The source stage of the streaming plan."""
+        frames = [
+            self._inputs[v.index]
+            .coalesce(v.parallelism)
+            .mapInArrow(SparkSourceTask(self._plan_path, v.index), ROW_SCHEMA)
+            for v in self._spark
+        ]
+        if self.ticking:
+            frames.append(self._as_calls(self._ticks()))
+        return reduce(DataFrame.union, frames)
+
+    def calls(self) -> DataFrame:
+        """The source stage of an epoch without a batch: calls only."""
+        return self._as_calls(
+            self._session.range(0, self._subtasks, 1, self._subtasks).toDF("value")
+        )
+
+    def _as_calls(self, frame: DataFrame) -> DataFrame:
+        return frame.mapInArrow(PythonSourceTask(self._plan_path, self._subtasks), ROW_SCHEMA)
+
+    def _ticks(self) -> DataFrame:
+        """One row per subtask in every batch; a batch whenever the trigger asks."""
+        reader = self._session.readStream.format("rate-micro-batch")
+        if self.named:
+            reader = reader.name("penstock_calls")
+        return (
+            reader.option("rowsPerBatch", self._subtasks)
+            .option("numPartitions", self._subtasks)
+            .option("advanceMillisPerBatch", 1)
+            .load()
+        )
+
+    def _input(self, vertex: Vertex) -> DataFrame:
+        source: SparkSource = vertex.operators[0].operator
+        frame: Any = source.frame
+        return frame if frame.isStreaming else self._spooled(vertex, frame)
+
+    def _spooled(self, vertex: Vertex, frame: DataFrame) -> DataFrame:
+        """A batch frame as a stream: written once beside the checkpoint, then read file by file,
+        so that a restart goes on where it was."""
+        path = f"{self._layout.source(vertex.uid)}/rows"
+        if not _exists(f"{path}/_SUCCESS"):
+            frame.write.mode("overwrite").parquet(path)
+        return (
+            self._session.readStream.schema(frame.schema)
+            .name(f"rows_{_identifier(vertex.uid)}")
+            .option("maxFilesPerTrigger", _FILES_PER_SUBTASK * vertex.parallelism)
+            .parquet(path)
+        )
+
+
+def _exists(path: str) -> bool:
+    fs, local = filesystem_for(path)
+    return fs.exists(local)
+
+
+def _identifier(uid: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in uid)
+
+
+def _is_named(frame: Any) -> bool:
+    """Whether all streaming sources of a frame were given names by the user."""
+    plan = frame._jdf.queryExecution().logical().toString()
+    return "name=<Unassigned>" not in plan and "<Unassigned>" not in plan

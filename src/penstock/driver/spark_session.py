@@ -1,0 +1,98 @@
+"""The Spark session that a job runs in, and the settings that its queries need."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import UnsupportedFeatureError
+
+# For a session that we make ourselves: decided before the JVM starts.
+_STATIC = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.speculation": "false",
+    "spark.sql.streaming.streamingQueryListeners": "",
+    "spark.log.level": "ERROR",
+}
+
+# For the queries of a job, whoever made the session.
+_QUERY = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
+    # A sort within partitions makes replays equal; Spark refuses any sort in a stream by default.
+    "spark.sql.streaming.unsupportedOperationCheck": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+}
+
+# Only sound where one driver at a time writes, which the lease sees to, and on a local disk.
+_LOCAL_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing."
+        "FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+}
+
+
+def spark_session(master: str | None, app_name: str) -> SparkSession:
+    """The active session, or a new one on `master` (by default all cores of this machine)."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return checked(active)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if not master and "SPARK_MASTER" not in os.environ:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName(app_name)
+    if master:
+        builder = builder.master(master)
+    elif "--master" not in os.environ.get("PYSPARK_SUBMIT_ARGS", "") and not _submitted():
+        builder = builder.master("local[*]")
+    for key, value in {**_STATIC, **_LOCAL_FILES}.items():
+        if value:
+            builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    return checked(session)
+
+
+def _submitted() -> bool:
+    """Whether spark-submit started this process: then it decides about the master."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def checked(session: Any) -> SparkSession:
+    if not hasattr(session, "_jsparkSession"):
+        raise UnsupportedFeatureError(
+            "Spark Connect sessions cannot run Penstock jobs, since they have no local properties "
+            "and no foreachBatch on the driver; use a classic session (spark-submit, or "
+            "SparkSession.builder.master(...))"
+        )
+    return session
+
+
+@contextmanager
+def query_settings(session: SparkSession, named_sources: bool) -> Iterator[None]:
+    """The session's settings as our queries need them; a query keeps a copy when it starts."""
+    wanted = {
+        **_QUERY,
+        "spark.sql.streaming.queryEvolution.enableSourceEvolution": str(named_sources).lower(),
+    }
+    before = {key: session.conf.get(key, None) for key in wanted}
+    for key, value in wanted.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, old)

@@ -1,0 +1,128 @@
+"""The tasks as Spark runs them: Arrow batches in, Arrow batches out. Unpickled on executors.
+
+Holds only a path and a few numbers, since Spark ships it with every task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from penstock.runtime.epoch import EpochOrder
+from penstock.runtime.payload import Row
+from penstock.runtime.plan_file import load_plan
+from penstock.runtime.tasks import run_python_sources, run_spark_source, run_stage
+
+ORDER_PROPERTY = "penstock.order"
+ROW_SCHEMA = "partition int, producer bigint, sequence int, payload binary"
+_ARROW_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("producer", pa.int64()),
+        ("sequence", pa.int32()),
+        ("payload", pa.binary()),
+    ]
+)
+_BIG = 1 << 30
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def _order() -> EpochOrder:
+    return EpochOrder.from_text(_context().getLocalProperty(ORDER_PROPERTY))
+
+
+def _context() -> Any:
+    context = TaskContext.get()
+    assert context is not None
+    return context
+
+
+def _to_arrow(groups: Iterable[list[Row]]) -> Batches:
+    for rows in groups:
+        for part in _cut(rows):
+            columns = zip(*part, strict=True)
+            arrays = [
+                pa.array(column, field.type)
+                for column, field in zip(columns, _ARROW_SCHEMA, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)
+
+
+def _cut(rows: list[Row]) -> Iterator[list[Row]]:
+    """Arrow's binary columns end at 2 GiB."""
+    part: list[Row] = []
+    size = 0
+    for row in rows:
+        if part and size + len(row.payload) > _BIG:
+            yield part
+            part, size = [], 0
+        part.append(row)
+        size += len(row.payload)
+    if part:
+        yield part
+
+
+def _from_arrow(batches: Batches) -> Iterator[Row]:
+    for batch in batches:
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield Row._make(row)
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """A stage behind an exchange."""
+
+    plan_path: str
+    level: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        plan = load_plan(self.plan_path)
+        partition = _context().partitionId()
+        rows = _from_arrow(batches)
+        return _to_arrow(run_stage(plan, self.level, partition, _order(), rows))
+
+
+@dataclass(frozen=True)
+class PythonSourceTask:
+    """All Python sources: a row is a call to read, its value tells the subtask."""
+
+    plan_path: str
+    subtasks: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        plan = load_plan(self.plan_path)
+        order = _order()
+        for batch in batches:
+            for value in batch.column(batch.schema.get_field_index("value")).to_pylist():
+                yield from _to_arrow(run_python_sources(plan, value % self.subtasks, order))
+
+
+@dataclass(frozen=True)
+class SparkSourceTask:
+    """One Spark source: its rows become records."""
+
+    plan_path: str
+    vertex: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        plan = load_plan(self.plan_path)
+        vertex = plan.vertices[self.vertex]
+        make_records = vertex.operators[0].operator.record
+        records = (make_records([column_values(c) for c in b.columns]) for b in batches)
+        subtask = _context().partitionId() % vertex.parallelism
+        return _to_arrow(run_spark_source(plan, vertex, subtask, _order(), records))
+
+
+def column_values(column: Any) -> list[Any]:
+    """A column as Python values; numbers without gaps by the short way over numpy."""
+    kind = column.type
+    if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return values
+    values = column.to_pylist()
+    return values

@@ -1,0 +1,284 @@
+"""Every exception type that Penstock raises on purpose.
+
+Each one is also a built-in exception, so that ``except ValueError`` keeps working for users who
+do not know us. Messages of a standard form come from named constructors and end with what to do.
+Errors cross process borders, so all of them survive pickling. This module imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from types import TracebackType
+from typing import Any, TypeVar
+
+_E = TypeVar("_E", bound="PenstockError")
+
+_PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARY_PARTS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+def _rebuild(cls: type[_E], args: tuple[Any, ...], attributes: dict[str, Any]) -> _E:
+    """Make an error anew without calling its constructor (its arguments may differ)."""
+    # An OSError has a layout of its own, which `cls.__new__` misses if another base comes first.
+    make = OSError.__new__ if issubclass(cls, OSError) else Exception.__new__
+    error: _E = make(cls, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
+
+
+def short_repr(value: object, limit: int = 80) -> str:
+    """A repr that never raises and never floods a message."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<unprintable: {type(error).__name__}>"
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _got(value: object) -> str:
+    return f"{type(value).__name__} {short_repr(value)}"
+
+
+class PenstockError(Exception):
+    """Base of all errors of Penstock."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.args, dict(self.__dict__))
+
+
+class TypeMismatchError(PenstockError, TypeError):
+    """A value does not fit the declared type."""
+
+    def __init__(
+        self, expected: str, got_type: str, got_repr: str, path: tuple[str, ...] = ()
+    ) -> None:
+        self.expected = expected
+        self.got_type = got_type
+        self.got_repr = got_repr
+        self.path = path
+        where = f" at {' '.join(path)}" if path else ""
+        super().__init__(
+            f"expected {expected}{where}, got {got_type} {got_repr}; "
+            "convert the value or declare another type"
+        )
+
+    @classmethod
+    def of(cls, expected: str, value: object) -> TypeMismatchError:
+        return cls(expected, type(value).__name__, short_repr(value))
+
+    def inside(self, step: str) -> TypeMismatchError:
+        """The same error seen from the enclosing value; `step` leads from there to the misfit."""
+        return type(self)(self.expected, self.got_type, self.got_repr, (step, *self.path))
+
+
+class InvalidArgumentError(PenstockError, ValueError):
+    """A call into the API was given something it cannot use."""
+
+    @classmethod
+    def of(cls, what: str, expected: str, value: object) -> InvalidArgumentError:
+        return cls(f"{what} must be {expected}, got {_got(value)}")
+
+    @classmethod
+    def unknown_option(cls, key: str, nearest: str | None) -> InvalidArgumentError:
+        hint = f"did you mean {nearest!r}?" if nearest else "see penstock.options for all keys"
+        return cls(f"unknown option {key!r}; {hint}")
+
+
+class InvalidProgramError(PenstockError, ValueError):
+    """The dataflow graph is not one that can run."""
+
+    @classmethod
+    def duplicate_uid(cls, uid: str, first: str, second: str) -> InvalidProgramError:
+        return cls(
+            f"uid {uid!r} is given to two operators, {first} and {second}; "
+            "state is found by uid, so give each operator its own"
+        )
+
+    @classmethod
+    def nothing_to_run(cls) -> InvalidProgramError:
+        return cls("the program has no sink; add one (print(), sink_to(...)) before execute()")
+
+
+class UnpicklableError(PenstockError, TypeError):
+    """Something that must travel to a worker cannot be pickled."""
+
+    @classmethod
+    def of(cls, what: str, cause: BaseException) -> UnpicklableError:
+        return cls(
+            f"{what} cannot be sent to the workers: {type(cause).__name__}: {cause}; "
+            "create connections, locks and open files in open(), not in the constructor "
+            "or at module level"
+        )
+
+
+class InvalidKeyError(PenstockError, TypeError):
+    """A key has no stable hash or does not fit the declared key type."""
+
+    @classmethod
+    def of(cls, key: object, reason: str) -> InvalidKeyError:
+        return cls(
+            f"key {_got(key)} cannot be used: {reason}; "
+            "a key is a str, bytes, int, float, bool, date, None or a tuple of these"
+        )
+
+
+class UserFunctionError(PenstockError, RuntimeError):
+    """The user's function raised; names the operator and the user's own line."""
+
+    def __init__(
+        self,
+        operator: str,
+        location: str,
+        original_type: str,
+        original_message: str,
+        traceback_text: str = "",
+    ) -> None:
+        self.operator = operator
+        self.location = location
+        self.original_type = original_type
+        self.original_message = original_message
+        self.traceback_text = traceback_text
+        cause = f"{original_type}: {original_message}" if original_message else original_type
+        super().__init__(f"operator {operator!r} failed at {location}: {cause}")
+
+    @classmethod
+    def of(cls, operator: str, cause: BaseException) -> UserFunctionError:
+        """Wrap what a user function raised; call it where the exception is caught."""
+        return cls(
+            operator,
+            _user_location(cause.__traceback__),
+            type(cause).__name__,
+            str(cause),
+            "".join(traceback.format_exception(type(cause), cause, cause.__traceback__)),
+        )
+
+
+def _user_location(trace: TracebackType | None) -> str:
+    """The innermost line outside Penstock, preferring the user's files to installed libraries."""
+    frames = [
+        f for f in traceback.extract_tb(trace) if not f.filename.startswith(_PACKAGE_DIR)
+    ] or list(traceback.extract_tb(trace))
+    own = [f for f in frames if not any(part in f.filename for part in _LIBRARY_PARTS)]
+    chosen = own or frames
+    return f"{chosen[-1].filename}:{chosen[-1].lineno}" if chosen else "an unknown line"
+
+
+class CheckpointError(PenstockError, RuntimeError):
+    """A checkpoint or savepoint cannot be written, read or used."""
+
+
+class CheckpointCorruptError(CheckpointError):
+    """A file of a checkpoint is missing or damaged."""
+
+    @classmethod
+    def of(cls, path: str, reason: str) -> CheckpointCorruptError:
+        return cls(
+            f"checkpoint file {path} is damaged: {reason}; "
+            "start from an earlier checkpoint or a savepoint"
+        )
+
+
+class CheckpointFormatError(CheckpointError):
+    """The checkpoint was written in a format this version does not know."""
+
+    @classmethod
+    def newer(cls, path: str, found: int, supported: int) -> CheckpointFormatError:
+        return cls(
+            f"{path} has format version {found}, this Penstock reads up to {supported}; "
+            "upgrade Penstock, or start from a checkpoint that it wrote"
+        )
+
+
+class CheckpointMismatchError(CheckpointError):
+    """The checkpoint belongs to another job, or to an incompatible version of this one."""
+
+    @classmethod
+    def other_job(cls, path: str, expected: str, found: str) -> CheckpointMismatchError:
+        return cls(
+            f"{path} belongs to job {found!r}, not to {expected!r}; "
+            "set another execution.checkpointing.dir or penstock.job-id"
+        )
+
+    @classmethod
+    def changed_type(
+        cls, operator: str, state: str, stored: object, declared: object
+    ) -> CheckpointMismatchError:
+        return cls(
+            f"state {state!r} of operator {operator!r} was stored as {stored} and is now declared "
+            f"as {declared}; keep the type, or use a new state name"
+        )
+
+
+class CheckpointUnwritableError(CheckpointError, OSError):
+    """The checkpoint directory refuses writes."""
+
+    @classmethod
+    def at(cls, path: str, cause: BaseException) -> CheckpointUnwritableError:
+        return cls(
+            f"cannot write checkpoint at {path}: {type(cause).__name__}: {cause}; "
+            "check that the directory exists, has space, and that this user may write there"
+        )
+
+
+class LeaseHeldError(CheckpointError):
+    """Another driver works on the same checkpoint directory."""
+
+    @classmethod
+    def of(cls, path: str, holder: str) -> LeaseHeldError:
+        return cls(
+            f"{path} is in use by {holder}; stop that job first, or use another job id or directory"
+        )
+
+
+class JobCancelledError(PenstockError, RuntimeError):
+    """The job was cancelled before it could give what was asked."""
+
+    @classmethod
+    def of(cls, job: str) -> JobCancelledError:
+        return cls(f"job {job!r} was cancelled")
+
+
+class JobFailedError(PenstockError, RuntimeError):
+    """The job failed and will not be restarted."""
+
+    @classmethod
+    def of(cls, job: str, cause: BaseException) -> JobFailedError:
+        """`cause` says why; raise the result ``from cause`` to keep the chain."""
+        return cls(f"job {job!r} failed: {type(cause).__name__}: {cause}")
+
+
+class UnsupportedFeatureError(PenstockError, NotImplementedError):
+    """PyFlink or Flink has it; here it cannot work, or does not yet."""
+
+    @classmethod
+    def of(cls, feature: str, hint: str) -> UnsupportedFeatureError:
+        return cls(f"{feature} is not supported; {hint}")
+
+    @classmethod
+    def no_java(cls, what: str) -> UnsupportedFeatureError:
+        return cls.of(what, "there are no Flink Java objects behind Penstock, only Python")
+
+
+class RecordTooLargeError(PenstockError, ValueError):
+    """One record is larger than what can be moved between tasks."""
+
+    @classmethod
+    def of(cls, where: str, size: int, limit: int) -> RecordTooLargeError:
+        return cls(
+            f"a record of {size} bytes at {where} is over the limit of {limit}; "
+            "store the large part elsewhere and send a reference to it"
+        )
+
+
+class StateError(PenstockError, RuntimeError):
+    """State was used where, or in a way, it cannot be."""
+
+    @classmethod
+    def needs_key(cls, what: str) -> StateError:
+        return cls(f"{what} is only possible on a keyed stream; call key_by() first")
+
+
+class EngineError(PenstockError, RuntimeError):
+    """Spark could not run an epoch: a worker, an executor or a job died. Worth a restart."""

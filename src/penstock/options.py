@@ -1,0 +1,351 @@
+"""Every option that Penstock knows, declared once; configuration, CLI and docs read it here.
+
+Keys are Flink's wherever Flink has one. Options say nothing of how they are acted upon.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any, TypeVar, cast
+
+from penstock.common.config_options import ConfigOption, OptionType
+from penstock.errors import InvalidArgumentError
+
+T = TypeVar("T")
+
+_BOOLEAN, _INT, _FLOAT = OptionType.BOOLEAN, OptionType.INT, OptionType.FLOAT
+_STRING, _DURATION = OptionType.STRING, OptionType.DURATION
+_SECOND = 1_000
+_MINUTE = 60 * _SECOND
+_HOUR = 60 * _MINUTE
+
+_OPTIONS: dict[str, ConfigOption[Any]] = {}
+
+
+def _option(
+    key: str, kind: OptionType, default: T, help: str, *fallback_keys: str
+) -> ConfigOption[T]:
+    return _register(ConfigOption(key, kind, default, help, (), fallback_keys))
+
+
+def _optional(
+    key: str, kind: OptionType, of: type[T], help: str, *fallback_keys: str
+) -> ConfigOption[T | None]:
+    """An option without a default; `of` is the type of its values once they are parsed."""
+    option: ConfigOption[T | None] = ConfigOption(key, kind, None, help, (), fallback_keys)
+    return _register(option)
+
+
+def _choice(
+    key: str, default: T, choices: Iterable[str], help: str, *fallback_keys: str
+) -> ConfigOption[T]:
+    return _register(
+        ConfigOption(key, OptionType.ENUM, default, help, tuple(choices), fallback_keys)
+    )
+
+
+def _register(option: ConfigOption[T]) -> ConfigOption[T]:
+    if option.key in _OPTIONS:
+        raise InvalidArgumentError(f"option {option.key!r} is declared twice")
+    _OPTIONS[option.key] = option
+    return option
+
+
+# Pipeline
+PARALLELISM = _optional(
+    "parallelism.default",
+    _INT,
+    int,
+    "Subtasks per operator; unset, as many as the engine has slots.",
+)
+PIPELINE_NAME = _option("pipeline.name", _STRING, "Penstock Job", "Name shown for the job.")
+MAX_PARALLELISM = _option(
+    "pipeline.max-parallelism",
+    _INT,
+    128,
+    "Number of key groups, the upper bound for rescaling; fixed once state is written.",
+)
+OPERATOR_CHAINING = _option(
+    "pipeline.operator-chaining.enabled",
+    _BOOLEAN,
+    True,
+    "Run operators joined by a forward edge in one call.",
+    "pipeline.operator-chaining",
+)
+AUTO_WATERMARK_INTERVAL = _option(
+    "pipeline.auto-watermark-interval",
+    _DURATION,
+    200,
+    "Time between two periodic watermarks; 0 emits one per epoch only.",
+)
+OBJECT_REUSE = _option(
+    "pipeline.object-reuse", _BOOLEAN, False, "Hand records to chained functions without a copy."
+)
+GENERIC_TYPES = _option(
+    "pipeline.generic-types", _BOOLEAN, True, "Allow values that only pickle can carry."
+)
+AUTO_GENERATE_UIDS = _option(
+    "pipeline.auto-generate-uids",
+    _BOOLEAN,
+    True,
+    "Give operators without a uid one derived from the graph.",
+)
+RUNTIME_MODE = _choice(
+    "execution.runtime-mode",
+    "STREAMING",
+    ("STREAMING", "BATCH", "AUTOMATIC"),
+    "Whether keyed aggregates give every update or only the last value.",
+)
+
+# Checkpoints and state
+CHECKPOINT_INTERVAL = _optional(
+    "execution.checkpointing.interval",
+    _DURATION,
+    int,
+    "Shortest time between two checkpoints; unset, every epoch is one if a directory is set.",
+)
+CHECKPOINT_MODE = _choice(
+    "execution.checkpointing.mode",
+    "EXACTLY_ONCE",
+    ("EXACTLY_ONCE", "AT_LEAST_ONCE"),
+    "Guarantee for state and for sinks that can give it.",
+)
+CHECKPOINT_DIR = _optional(
+    "execution.checkpointing.dir",
+    _STRING,
+    str,
+    "Directory of checkpoints; the job's own directory is made below it.",
+    "state.checkpoints.dir",
+)
+SAVEPOINT_DIR = _optional(
+    "execution.checkpointing.savepoint-dir",
+    _STRING,
+    str,
+    "Directory of savepoints for which no path is given.",
+    "state.savepoints.dir",
+)
+CHECKPOINT_MIN_PAUSE = _option(
+    "execution.checkpointing.min-pause",
+    _DURATION,
+    0,
+    "Time that must pass between the end of one checkpoint and the next.",
+)
+CHECKPOINT_TIMEOUT = _option(
+    "execution.checkpointing.timeout", _DURATION, 10 * _MINUTE, "When a checkpoint is given up."
+)
+CHECKPOINTS_RETAINED = _option(
+    "execution.checkpointing.num-retained",
+    _INT,
+    1,
+    "Completed checkpoints that are kept.",
+    "state.checkpoints.num-retained",
+)
+CHECKPOINT_RETENTION = _choice(
+    "execution.checkpointing.externalized-checkpoint-retention",
+    "NO_EXTERNALIZED_CHECKPOINTS",
+    ("DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
+    "What happens to checkpoints when the job is cancelled.",
+)
+TOLERABLE_FAILED_CHECKPOINTS = _option(
+    "execution.checkpointing.tolerable-failed-checkpoints",
+    _INT,
+    0,
+    "Failed checkpoints in a row before the job fails.",
+)
+SNAPSHOT_COMPRESSION = _option(
+    "execution.checkpointing.snapshot-compression", _BOOLEAN, False, "Compress state files."
+)
+RECOVERY_PATH = _optional(
+    "execution.state-recovery.path",
+    _STRING,
+    str,
+    "Savepoint or checkpoint to start from.",
+    "execution.savepoint.path",
+)
+RECOVERY_IGNORE_UNCLAIMED = _option(
+    "execution.state-recovery.ignore-unclaimed-state",
+    _BOOLEAN,
+    False,
+    "Start even if the savepoint has state of operators that are gone.",
+    "execution.savepoint.ignore-unclaimed-state",
+)
+STATE_BACKEND = _choice(
+    "state.backend.type",
+    "hashmap",
+    ("hashmap", "rocksdb"),
+    "Local store: hashmap for state that fits in memory, rocksdb for more.",
+    "state.backend",
+)
+STATE_LOCAL_DIR = _optional(
+    "state.backend.local-dir",
+    _STRING,
+    str,
+    "Directory on each host for local stores; unset, below the temporary directory.",
+    "state.backend.rocksdb.localdir",
+)
+
+# Restarts
+RESTART_STRATEGY = cast(
+    "ConfigOption[str | None]",
+    _choice(
+        "restart-strategy.type",
+        None,
+        ("none", "fixed-delay", "failure-rate", "exponential-delay"),
+        "What to do when the job fails; unset, exponential-delay with checkpoints, else none.",
+        "restart-strategy",
+    ),
+)
+FIXED_DELAY_ATTEMPTS = _option(
+    "restart-strategy.fixed-delay.attempts", _INT, 1, "Restarts before the job fails for good."
+)
+FIXED_DELAY_DELAY = _option(
+    "restart-strategy.fixed-delay.delay", _DURATION, _SECOND, "Wait before each restart."
+)
+FAILURE_RATE_MAX_FAILURES = _option(
+    "restart-strategy.failure-rate.max-failures-per-interval",
+    _INT,
+    1,
+    "Failures within the interval before the job fails for good.",
+)
+FAILURE_RATE_INTERVAL = _option(
+    "restart-strategy.failure-rate.failure-rate-interval",
+    _DURATION,
+    _MINUTE,
+    "The interval over which failures are counted.",
+)
+FAILURE_RATE_DELAY = _option(
+    "restart-strategy.failure-rate.delay", _DURATION, _SECOND, "Wait before each restart."
+)
+EXPONENTIAL_INITIAL_BACKOFF = _option(
+    "restart-strategy.exponential-delay.initial-backoff", _DURATION, _SECOND, "First wait."
+)
+EXPONENTIAL_MAX_BACKOFF = _option(
+    "restart-strategy.exponential-delay.max-backoff", _DURATION, _MINUTE, "Longest wait."
+)
+EXPONENTIAL_MULTIPLIER = _option(
+    "restart-strategy.exponential-delay.backoff-multiplier",
+    _FLOAT,
+    1.5,
+    "Factor from one wait to the next.",
+)
+EXPONENTIAL_RESET_THRESHOLD = _option(
+    "restart-strategy.exponential-delay.reset-backoff-threshold",
+    _DURATION,
+    _HOUR,
+    "Time without failure after which the wait is the first one again.",
+)
+EXPONENTIAL_JITTER = _option(
+    "restart-strategy.exponential-delay.jitter-factor",
+    _FLOAT,
+    0.1,
+    "Random part of the wait, as a fraction of it.",
+)
+EXPONENTIAL_ATTEMPTS = _optional(
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+    _INT,
+    int,
+    "Restarts before the job fails for good, counted until a reset; unset, no limit.",
+)
+
+# Tasks and metrics
+LATENCY_INTERVAL = _option(
+    "metrics.latency.interval", _DURATION, 0, "Time between latency markers; 0 sends none."
+)
+TASK_CANCELLATION_INTERVAL = _option(
+    "task.cancellation.interval", _DURATION, 30 * _SECOND, "Time between attempts to stop a task."
+)
+TASK_CANCELLATION_TIMEOUT = _option(
+    "task.cancellation.timeout", _DURATION, 3 * _MINUTE, "When a task that does not stop is killed."
+)
+
+# Penstock's own
+EXECUTOR = _choice(
+    "penstock.executor",
+    "spark",
+    ("spark", "local"),
+    "spark runs on Spark, local in this process without a JVM.",
+)
+JOB_ID = _optional(
+    "penstock.job-id",
+    _STRING,
+    str,
+    "Identity of the job in the checkpoint directory; unset, a new one for each start.",
+)
+EPOCH_INTERVAL = _option(
+    "penstock.epoch.interval",
+    _DURATION,
+    0,
+    "Shortest time from one epoch to the next; 0 starts the next as soon as there is input.",
+)
+MAX_RECORDS_PER_EPOCH = _option(
+    "penstock.source.max-records-per-epoch",
+    _INT,
+    500_000,
+    "Records that each source gives to one epoch at most.",
+)
+STATE_CACHE_ENTRIES = _option(
+    "penstock.state.cache-entries",
+    _INT,
+    200_000,
+    "State values that a task keeps as live objects.",
+)
+SPARK_MASTER = _option(
+    "penstock.spark.master", _STRING, "local[*]", "Spark master, if no session is running yet."
+)
+
+
+def all_options() -> list[ConfigOption[Any]]:
+    """Every option, in the order of declaration."""
+    return list(_OPTIONS.values())
+
+
+def find_option(key: str) -> ConfigOption[Any] | None:
+    """The option that is called `key` now or was in an older Flink."""
+    if key in _OPTIONS:
+        return _OPTIONS[key]
+    return next((o for o in _OPTIONS.values() if key in o.fallback_keys), None)
+
+
+def nearest_key(key: str) -> str | None:
+    """The known key that a mistyped one most likely means."""
+    near = difflib.get_close_matches(key, _OPTIONS, n=1, cutoff=0.6)
+    return near[0] if near else None
+
+
+def reject_unknown_keys(keys: Iterable[str]) -> None:
+    """Raise for the first key that claims to be Penstock's and is none; others are not ours."""
+    for key in keys:
+        if key.startswith("penstock.") and key not in _OPTIONS:
+            raise InvalidArgumentError.unknown_option(key, nearest_key(key))
+
+
+def options_markdown() -> str:
+    """The table for the documentation."""
+    lines = ["| Key | Type | Default | What it does |", "|---|---|---|---|"]
+    lines += [
+        f"| `{o.key}` | {_type_text(o)} | {_default_text(o)} | {o.help} |"
+        for o in _OPTIONS.values()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _type_text(option: ConfigOption[Any]) -> str:
+    return ", ".join(option.choices) if option.choices else option.type.value
+
+
+def _default_text(option: ConfigOption[Any]) -> str:
+    if option.default is None:
+        return "unset"
+    if option.type is OptionType.BOOLEAN:
+        return "`true`" if option.default else "`false`"
+    if option.type is OptionType.DURATION:
+        return f"`{_duration_text(option.default)}`"
+    return f"`{option.default}`"
+
+
+def _duration_text(millis: int) -> str:
+    for unit, size in (("h", _HOUR), ("min", _MINUTE), ("s", _SECOND)):
+        if millis and millis % size == 0:
+            return f"{millis // size} {unit}"
+    return f"{millis} ms"

@@ -1,0 +1,1 @@
+"""From the logical graph to the physical plan: checks, chains, levels, explain."""

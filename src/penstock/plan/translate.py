@@ -1,0 +1,219 @@
+"""Stream graph → physical plan: resolve parallelism, name operators, form chains, find levels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from xxhash import xxh3_64_hexdigest
+
+from penstock.errors import InvalidProgramError
+from penstock.graph.partitioning import ByKey, Forward, Partitioning, Rebalance
+from penstock.graph.stream_graph import Chaining, Edge, Node
+from penstock.runtime.physical import (
+    JobSettings,
+    Output,
+    PhysicalEdge,
+    PhysicalOperator,
+    PhysicalPlan,
+    Vertex,
+)
+from penstock.state.key_groups import default_max_parallelism
+
+
+@dataclass(frozen=True)
+class PlanDefaults:
+    """What the environment says for operators that do not say themselves."""
+
+    parallelism: int
+    max_parallelism: int | None = None
+    chaining: bool = True
+
+
+def translate(
+    nodes: tuple[Node, ...], defaults: PlanDefaults, settings: JobSettings
+) -> PhysicalPlan:
+    """The physical plan of a program. Nodes come inputs first."""
+    resolved = _resolved(nodes, defaults)
+    uids = _uids(nodes)
+    heads = _heads(nodes, resolved, defaults.chaining)
+    return _assemble(nodes, resolved, uids, heads, settings)
+
+
+@dataclass(frozen=True)
+class _Resolved:
+    parallelism: int
+    max_parallelism: int
+    inputs: tuple[Edge, ...]
+
+
+def _resolved(nodes: tuple[Node, ...], defaults: PlanDefaults) -> dict[int, _Resolved]:
+    """Parallelism of every node, and how its inputs really travel."""
+    found: dict[int, _Resolved] = {}
+    for node in nodes:
+        parallelism = node.fixed_parallelism or node.parallelism or defaults.parallelism
+        wanted = node.max_parallelism or defaults.max_parallelism
+        most = wanted or default_max_parallelism(parallelism)
+        if parallelism > most:
+            raise InvalidProgramError(
+                f"operator {node.name!r} ({node.location}) has parallelism {parallelism}, above "
+                f"its max parallelism {most}; lower the one or raise the other with "
+                "set_max_parallelism"
+            )
+        inputs = tuple(
+            replace(
+                edge,
+                partitioning=_travels(
+                    node, edge.partitioning, found[edge.source].parallelism, parallelism
+                ),
+            )
+            for edge in node.inputs
+        )
+        found[node.id] = _Resolved(parallelism, most, inputs)
+    return found
+
+
+def _travels(node: Node, wanted: Partitioning, senders: int, receivers: int) -> Partitioning:
+    """A forward edge between unlike parallelisms becomes a rebalance, unless it was asked for."""
+    if not isinstance(wanted, Forward) or senders == receivers:
+        return wanted
+    if wanted.explicit:
+        raise InvalidProgramError(
+            f"forward() before operator {node.name!r} ({node.location}) needs equal parallelism "
+            f"on both sides, got {senders} and {receivers}"
+        )
+    return Rebalance()
+
+
+def _uids(nodes: tuple[Node, ...]) -> dict[int, str]:
+    """The user's uid, or one made of the operator's name and what is upstream of it.
+
+    Unrelated parts of a program do not change it.
+    """
+    given: dict[str, Node] = {}
+    found: dict[int, str] = {}
+    seen: Counter[str] = Counter()
+    for node in nodes:
+        if node.uid is not None:
+            if node.uid in given:
+                first, second = (f"{n.name!r} ({n.location})" for n in (given[node.uid], node))
+                raise InvalidProgramError.duplicate_uid(node.uid, first, second)
+            given[node.uid] = node
+            found[node.id] = node.uid
+            continue
+        kind = type(node.operator).__name__
+        upstream = ",".join(f"{found[e.source]}/{e.tag}" for e in node.inputs)
+        shape = f"{kind}({upstream})"
+        seen[shape] += 1
+        found[node.id] = f"{kind}-{xxh3_64_hexdigest(f'{shape}#{seen[shape]}')[:12]}"
+    return found
+
+
+def _heads(
+    nodes: tuple[Node, ...], resolved: dict[int, _Resolved], chaining: bool
+) -> dict[int, int]:
+    """For each node, the first node of its chain."""
+    by_id = {node.id: node for node in nodes}
+    heads: dict[int, int] = {}
+    for node in nodes:
+        inputs = resolved[node.id].inputs
+        before = by_id[inputs[0].source] if len(inputs) == 1 else None
+        chained = (
+            before is not None
+            and chaining
+            and isinstance(inputs[0].partitioning, Forward)
+            and node.chaining is Chaining.ALWAYS
+            and before.chaining is not Chaining.NEVER
+            and resolved[node.id].max_parallelism == resolved[before.id].max_parallelism
+        )
+        heads[node.id] = heads[before.id] if chained and before is not None else node.id
+    return heads
+
+
+def _assemble(
+    nodes: tuple[Node, ...],
+    resolved: dict[int, _Resolved],
+    uids: dict[int, str],
+    heads: dict[int, int],
+    settings: JobSettings,
+) -> PhysicalPlan:
+    members: dict[int, list[Node]] = {}
+    for node in nodes:
+        members.setdefault(heads[node.id], []).append(node)
+    indexes = {head: index for index, head in enumerate(members)}
+    places = {n.id: i for chain in members.values() for i, n in enumerate(chain)}
+    stamped = _stamped(nodes, resolved)
+
+    edges: list[PhysicalEdge] = []
+    outputs: dict[int, list[Output]] = {node.id: [] for node in nodes}
+    levels: dict[int, int] = {}
+    for node in nodes:
+        level = levels.setdefault(heads[node.id], 0)
+        for edge in resolved[node.id].inputs:
+            if heads[edge.source] == heads[node.id]:
+                outputs[edge.source].append(Output(edge.tag, operator=places[node.id]))
+                continue
+            physical = PhysicalEdge(
+                index=len(edges),
+                source=indexes[heads[edge.source]],
+                target=indexes[heads[node.id]],
+                partitioning=edge.partitioning,
+                input_index=edge.input_index,
+                location=node.location,
+                name=_edge_name(edge.partitioning, node),
+                stamped=edge.source in stamped,
+            )
+            edges.append(physical)
+            outputs[edge.source].append(Output(edge.tag, edge=physical.index))
+            level = max(level, levels[heads[edge.source]] + 1)
+        levels[heads[node.id]] = level
+
+    vertices = []
+    for head, chain in members.items():
+        index = indexes[head]
+        operators = tuple(
+            PhysicalOperator(
+                uids[n.id],
+                n.name,
+                n.location,
+                n.operator,
+                n.output_type,
+                tuple(outputs[n.id]),
+                n.id,
+            )
+            for n in chain
+        )
+        vertices.append(
+            Vertex(
+                index=index,
+                uid=_vertex_uid(uids[head]),
+                name=" -> ".join(n.name for n in chain),
+                level=levels[head],
+                parallelism=resolved[head].parallelism,
+                max_parallelism=resolved[head].max_parallelism,
+                operators=operators,
+                inputs=tuple(e.index for e in edges if e.target == index),
+                outputs=tuple(e.index for e in edges if e.source == index),
+            )
+        )
+    return PhysicalPlan(settings, tuple(vertices), tuple(edges))
+
+
+def _vertex_uid(uid: str) -> str:
+    """A uid as part of a file's name: what is not plain in it is replaced, and made distinct."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in uid)
+    return plain if plain == uid else f"{plain}-{xxh3_64_hexdigest(uid)[:8]}"
+
+
+def _edge_name(partitioning: Partitioning, node: Node) -> str:
+    return "key_by" if isinstance(partitioning, ByKey) else f"the input of {node.name}"
+
+
+def _stamped(nodes: tuple[Node, ...], resolved: dict[int, _Resolved]) -> set[int]:
+    """The nodes whose output may carry timestamps."""
+    found: set[int] = set()
+    for node in nodes:
+        inherits = any(edge.source in found for edge in resolved[node.id].inputs)
+        if inherits or getattr(node.operator, "timestamps", False):
+            found.add(node.id)
+    return found

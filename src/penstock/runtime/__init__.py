@@ -1,0 +1,1 @@
+"""What runs inside tasks: operators, buffers, state wiring. Knows nothing of Spark."""

@@ -1,0 +1,67 @@
+"""What a task is told about the epoch it works on, and what it answers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class EpochOrder:
+    """The driver's order: which epoch, on which base.
+
+    `tokens` names, for each subtask ("vertex/subtask"), the attempt that made its part of the
+    base. Positions of Python sources are pickled, in base64.
+    """
+
+    epoch: int
+    base: int | None
+    clock: int
+    attempt: int = 0
+    final: bool = False
+    skip: bool = False
+    tokens: dict[str, str] = field(default_factory=dict)
+    frozen_edges: tuple[int, ...] = ()
+    positions: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    """Source uid and split id → (position, finished)."""
+
+    def to_text(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str) -> EpochOrder:
+        data = json.loads(text)
+        data["frozen_edges"] = tuple(data["frozen_edges"])
+        return cls(**data)
+
+
+@dataclass
+class Acknowledgement:
+    """A subtask's answer: its attempt, whose output it consumed, and what it wrote."""
+
+    vertex: int
+    subtask: int
+    token: str
+    consumed: dict[str, str] = field(default_factory=dict)
+    """Producer ("vertex/subtask") → token."""
+    files: list[dict[str, Any]] = field(default_factory=list)
+    state_types: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Operator uid → state name → kind and type."""
+    positions: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    """Split id → (position, finished)."""
+    committables: dict[str, list[bytes]] = field(default_factory=dict)
+    """Sink operator uid → what its writer prepared, pickled."""
+    records_in: dict[str, int] = field(default_factory=dict)
+    records_out: dict[str, int] = field(default_factory=dict)
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rebuilt_rows: int = 0
+    seconds: float = 0.0
+    freeze_edges: list[int] = field(default_factory=list)
+    """Edges whose records turned out to be changeable: the epoch must be run again."""
+    error: bytes | None = None
+    """A pickled exception: the epoch failed here."""
+
+
+def subtask_name(vertex: int, subtask: int) -> str:
+    return f"{vertex}/{subtask}"

@@ -1,0 +1,72 @@
+"""Rolling reduction of a keyed stream: an output per input, or in batch mode one per key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.datastream.state import ValueState, ValueStateDescriptor
+from penstock.runtime.operators.base import (
+    FunctionOperator,
+    OpenOperator,
+    OperatorHost,
+    opened,
+)
+
+_STATE = "_reduced"
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Combines each record with what came before under its key."""
+
+    function: Any
+    value_type: Any = None
+
+    def open(self, host: OperatorHost) -> OpenOperator:
+        call = opened(self.function, host, "reduce")
+        state = host.context.get_state(ValueStateDescriptor(_STATE, self.value_type))
+        if host.batch:
+            return _FinalReduce(self.function, call, state, host)
+        emit = host.emit
+        current, update = state.value, state.update
+
+        def process(value: Any) -> None:
+            before = current()
+            if before is not None:
+                value = call(before, value)
+            update(value)
+            emit(value)
+
+        return FunctionOperator(self.function, process)
+
+
+class _FinalReduce(FunctionOperator):
+    """Holds back all but the last value of each key."""
+
+    def __init__(
+        self,
+        function: Any,
+        call: Callable[[Any, Any], Any],
+        state: ValueState[Any],
+        host: OperatorHost,
+    ) -> None:
+        current, update = state.value, state.update
+
+        def process(value: Any) -> None:
+            before = current()
+            update(value if before is None else call(before, value))
+
+        super().__init__(function, process)
+        self._host = host
+        self._state = state
+
+    def finish(self) -> None:
+        keyed_state = self._host.keyed_state
+        assert keyed_state is not None
+        for key in keyed_state.all_keys(_STATE):
+            self._host.scope.key = key
+            value = self._state.value()
+            if value is not None:
+                self._host.emit(value)

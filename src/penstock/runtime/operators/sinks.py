@@ -1,0 +1,95 @@
+"""Sinks: a Python sink with writer and committer, and a plain sink function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.datastream.connectors.base import Sink, SinkWriter, WriterContext
+from penstock.datastream.functions import SinkFunction
+from penstock.runtime.operators.base import (
+    MIN_TIMESTAMP,
+    FunctionOperator,
+    OpenOperator,
+    OperatorHost,
+    opened,
+)
+from penstock.state.backend import KeyScope
+
+
+class RecordContext(WriterContext, SinkFunction.Context):
+    """The record being written."""
+
+    def __init__(self, scope: KeyScope, clock: Callable[[], int]) -> None:
+        self._scope = scope
+        self._clock = clock
+
+    def timestamp(self) -> int | None:
+        return self._scope.timestamp
+
+    def current_watermark(self) -> int:
+        return MIN_TIMESTAMP
+
+    def current_processing_time(self) -> int:
+        return self._clock()
+
+
+@dataclass(frozen=True)
+class CallSink:
+    """A sink function: called for every record, again after a failure."""
+
+    function: Any
+
+    def open(self, host: OperatorHost) -> OpenOperator:
+        call = opened(self.function, host, "invoke")
+        context = RecordContext(host.scope, host.clock)
+
+        def process(value: Any) -> None:
+            call(value, context)
+
+        return FunctionOperator(self.function, process)
+
+
+@dataclass(frozen=True)
+class WriteSink:
+    """A sink with writers: one writer per subtask and epoch, made at the first record."""
+
+    sink: Sink
+    durable: bool = True
+    """Whether what is to be committed must outlive the driver."""
+
+    def open(self, host: OperatorHost) -> OpenOperator:
+        return _OpenSink(self.sink, host)
+
+
+class _OpenSink(OpenOperator):
+    def __init__(self, sink: Sink, host: OperatorHost) -> None:
+        self._sink = sink
+        self._host = host
+        self._writer: SinkWriter | None = None
+        self._context = RecordContext(host.scope, host.clock)
+        context = self._context
+
+        def process(value: Any) -> None:
+            writer = self._writer
+            if writer is None:
+                writer = self._writer = self._sink.create_writer(self._host.init_context())
+            call = writer.write
+            call(value, context)
+
+        self.process = process
+
+    def prepare_commit(self) -> list[Any]:
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return []
+        prepared = writer.prepare_commit()
+        writer.close()
+        return prepared
+
+    def close(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.abort()
+            writer.close()

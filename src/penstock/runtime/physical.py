@@ -1,0 +1,105 @@
+"""The physical plan as workers see it: vertices of chained operators, edges, levels. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.datastream.connectors.base import Split
+from penstock.graph.location import Location
+from penstock.graph.partitioning import Partitioning
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where an operator's records go: to an operator of its chain, or out by an edge."""
+
+    tag: str | None = None
+    operator: int | None = None
+    edge: int | None = None
+
+
+@dataclass(frozen=True)
+class PhysicalOperator:
+    """An operator within its chain; `outputs` point to later operators or edges."""
+
+    uid: str
+    name: str
+    location: Location
+    operator: Any
+    output_type: Any
+    outputs: tuple[Output, ...]
+    node_id: int
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """A chain of operators that run as one task per subtask. The first is the head."""
+
+    index: int
+    uid: str
+    name: str
+    level: int
+    parallelism: int
+    max_parallelism: int
+    operators: tuple[PhysicalOperator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PhysicalEdge:
+    """A connection between vertices that passes through an exchange."""
+
+    index: int
+    source: int
+    target: int
+    partitioning: Partitioning
+    input_index: int
+    location: Location
+    """Of the operator that asked for the exchange: where a bad key selector is to be found."""
+    name: str
+    stamped: bool = False
+    """Whether records may have timestamps."""
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """What tasks need to know of the job."""
+
+    job_id: str
+    job_name: str
+    run_id: str
+    """Of this start of the job: instances of an earlier one are not used again."""
+    root: str
+    """The job's checkpoint directory."""
+    local_dir: str
+    """Where a host keeps its stores."""
+    state_backend: str
+    cache_entries: int
+    max_records_per_epoch: int
+    batch: bool
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PhysicalPlan:
+    """Everything that is needed to run a job, but for the transport."""
+
+    settings: JobSettings
+    vertices: tuple[Vertex, ...]
+    edges: tuple[PhysicalEdge, ...]
+    splits: dict[str, tuple[Split, ...]] = field(default_factory=dict)
+    """The splits of Python sources by operator uid."""
+
+    @property
+    def levels(self) -> int:
+        """The number of exchanges in a row; sources are at level 0."""
+        return max(vertex.level for vertex in self.vertices)
+
+    def at_level(self, level: int) -> tuple[Vertex, ...]:
+        return tuple(vertex for vertex in self.vertices if vertex.level == level)
+
+    def partitions(self, level: int) -> int:
+        """How many tasks the stage of a level has."""
+        return max(vertex.parallelism for vertex in self.at_level(level))

@@ -1,0 +1,72 @@
+"""The plan on its way to the workers: one file per job start, read once per process.
+
+Classes that the user's script defines are `__main__.X` on the driver. A worker has another
+`__main__`, so they travel by value and are put there: then plain pickle finds them on both sides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Any, cast
+
+import cloudpickle
+from xxhash import xxh3_64_hexdigest
+
+from penstock.errors import UnpicklableError
+from penstock.runtime.physical import PhysicalPlan
+from penstock.storage.filesystem import filesystem_for
+
+_loaded: dict[str, PhysicalPlan] = {}
+
+
+def dump_plan(plan: PhysicalPlan) -> bytes:
+    """The plan, and the script's own classes, pickled. Names the operator that cannot be."""
+    for vertex in plan.vertices:
+        for described in vertex.operators:
+            try:
+                cloudpickle.dumps(described.operator)
+            except Exception as error:
+                what = f"the function of operator {described.name!r} ({described.location})"
+                raise UnpicklableError.of(what, error) from error
+    for edge in plan.edges:
+        try:
+            cloudpickle.dumps(edge.partitioning)
+        except Exception as error:
+            what = f"the function of {edge.name!r} ({edge.location})"
+            raise UnpicklableError.of(what, error) from error
+    return cast(bytes, cloudpickle.dumps({"main": _main_classes(), "plan": plan}))
+
+
+def plan_name(data: bytes) -> str:
+    return f"{xxh3_64_hexdigest(data)}.plan"
+
+
+def load_plan(path: str) -> PhysicalPlan:
+    """The plan of a file; the same object each time in one process."""
+    plan = _loaded.get(path)
+    if plan is None:
+        fs, local = filesystem_for(path)
+        content = cloudpickle.loads(fs.read(local))
+        _install(content["main"])
+        plan = content["plan"]
+        _loaded[path] = plan
+    return plan
+
+
+def _main_classes() -> dict[str, Any]:
+    main = sys.modules.get("__main__")
+    found = {}
+    for name, value in vars(main).items() if main is not None else ():
+        if isinstance(value, type) and value.__module__ == "__main__":
+            with contextlib.suppress(Exception):
+                cloudpickle.dumps(value)
+                found[name] = value
+    return found
+
+
+def _install(classes: dict[str, Any]) -> None:
+    main = sys.modules.get("__main__")
+    for name, cls in classes.items():
+        if not hasattr(main, name):
+            setattr(main, name, cls)

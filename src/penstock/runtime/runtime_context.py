@@ -1,0 +1,97 @@
+"""What a function learns about its task, and how it gets at its state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.datastream.functions import RuntimeContext
+from penstock.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from penstock.errors import StateError
+from penstock.metrics import MetricGroup
+from penstock.runtime.physical import JobSettings, Vertex
+from penstock.state.keyed_state import KeyedState
+
+
+class TaskRuntimeContext(RuntimeContext):
+    """The context of one operator in one subtask."""
+
+    def __init__(
+        self,
+        settings: JobSettings,
+        vertex: Vertex,
+        subtask: int,
+        name: str,
+        keyed_state: KeyedState | None,
+    ) -> None:
+        self._settings = settings
+        self._vertex = vertex
+        self._subtask = subtask
+        self._name = name
+        self._keyed_state = keyed_state
+        self._metrics = MetricGroup((name, str(subtask)))
+        self.attempt = 0
+
+    def get_job_id(self) -> str:
+        return self._settings.job_id
+
+    def get_task_name(self) -> str:
+        return self._name
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        return self._vertex.parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        return self._vertex.max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        return self._subtask
+
+    def get_attempt_number(self) -> int:
+        return self.attempt
+
+    def get_task_name_with_subtasks(self) -> str:
+        return f"{self._name} ({self._subtask + 1}/{self._vertex.parallelism})"
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        return self._settings.parameters.get(key, default_value)
+
+    def get_metrics_group(self) -> MetricGroup:
+        return self._metrics
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        return self._state(state_descriptor, ValueStateDescriptor, "get_state")
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._state(state_descriptor, ListStateDescriptor, "get_list_state")
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        return self._state(state_descriptor, MapStateDescriptor, "get_map_state")
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        return self._state(state_descriptor, ReducingStateDescriptor, "get_reducing_state")
+
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor
+    ) -> AggregatingState[Any, Any]:
+        return self._state(state_descriptor, AggregatingStateDescriptor, "get_aggregating_state")
+
+    def _state(self, descriptor: Any, expected: type, method: str) -> Any:
+        if not isinstance(descriptor, expected):
+            raise StateError(f"{method} takes a {expected.__name__}, got {descriptor!r}")
+        if self._keyed_state is None:
+            raise StateError(
+                f"operator {self._name!r} has no keyed state, since its input is not keyed; "
+                "call key_by(...) just before it"
+            )
+        return self._keyed_state.get(descriptor)

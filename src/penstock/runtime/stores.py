@@ -1,0 +1,71 @@
+"""The local stores of a worker process: one per subtask, opened once, caught up when read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+
+from xxhash import xxh3_64_hexdigest
+
+from penstock.runtime.physical import JobSettings
+from penstock.storage.catch_up import catch_up
+from penstock.storage.checkpoint_layout import CheckpointLayout
+from penstock.storage.checkpoint_log import CheckpointLog
+from penstock.storage.filesystem import filesystem_for
+from penstock.storage.manifest import Manifest, SubtaskState
+from penstock.storage.store import Store, StoreKind, open_store
+
+_open: dict[tuple[int, str], Store] = {}
+_manifests: dict[tuple[str, int], Manifest] = {}
+
+
+def local_store_path(settings: JobSettings, vertex: str, subtask: int) -> str:
+    """Where this host keeps the store of a subtask; other jobs and directories do not meet it."""
+    job = f"{settings.job_id}-{xxh3_64_hexdigest(settings.root)}"
+    return os.path.join(settings.local_dir, job, f"{vertex}-{subtask}")
+
+
+def base_manifest(settings: JobSettings, epoch: int) -> Manifest:
+    """The manifest of an epoch; the last one read is remembered."""
+    key = (settings.root, epoch)
+    if key not in _manifests:
+        fs, root = filesystem_for(settings.root)
+        _manifests.clear()
+        _manifests[key] = CheckpointLog(fs, CheckpointLayout(root)).read(epoch)
+    return _manifests[key]
+
+
+def store_at(
+    settings: JobSettings,
+    vertex: str,
+    subtask: int,
+    state: SubtaskState | None,
+    operators: Collection[str],
+    key_groups: tuple[int, int],
+) -> tuple[Store, int]:
+    """The store of a subtask, holding exactly `state`, and the rows that had to be applied."""
+    store = _store(settings, local_store_path(settings, vertex, subtask))
+    if state is None or state.version is None:
+        if store.version() is not None:
+            store.reset()
+        return store, 0
+    fs, root = filesystem_for(settings.root)
+    done = catch_up(
+        store,
+        fs,
+        root,
+        [(link.version, link.files) for link in state.chain],
+        state.version,
+        operators,
+        key_groups,
+        covers={link.version: link.covers for link in state.chain if link.covers},
+    )
+    return store, done.rows
+
+
+def _store(settings: JobSettings, path: str) -> Store:
+    key = (os.getpid(), path)
+    if key not in _open:
+        kind: StoreKind = "rocksdb" if settings.state_backend == "rocksdb" else "hashmap"
+        _open[key] = open_store(kind, path)
+    return _open[key]

@@ -1,0 +1,260 @@
+"""What a stage's task does with its rows: open payloads, pass on the rest, acknowledge.
+
+The same functions serve both executors; only where rows come from and go to differs. They yield
+lists of rows as they become ready. An error does not escape: it travels to the driver inside an
+acknowledgement, so that the user sees it without a pile of foreign frames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from penstock.datastream.connectors.base import Split
+from penstock.errors import PenstockError
+from penstock.runtime.codec import dump
+from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
+from penstock.runtime.operators.sources import OpenPythonSource, PythonSource, SplitPosition
+from penstock.runtime.payload import (
+    ACKNOWLEDGEMENT,
+    HEADER_SIZE,
+    RECORDS,
+    Row,
+    make_header,
+    read_header,
+)
+from penstock.runtime.physical import PhysicalPlan, Vertex
+from penstock.runtime.vertex_task import VertexTask
+from penstock.runtime.writers import ChangeableRecords
+
+# Rows are handed on when so many bytes are ready.
+_HAND_OVER_BYTES = 1 << 20
+
+_idle: dict[tuple[str, int, int, int], VertexTask] = {}
+
+
+def run_stage(
+    plan: PhysicalPlan, level: int, partition: int, order: EpochOrder, rows: Iterable[Row]
+) -> Iterator[list[Row]]:
+    """A stage behind an exchange: all vertices of its level, for one partition."""
+    vertices = [v for v in plan.at_level(level) if partition < v.parallelism]
+    attempt = _Attempt(plan, vertices, partition, order)
+    targets = {index: v.index for v in vertices for index in v.inputs}
+
+    def work() -> Iterator[None]:
+        for row in rows:
+            header = read_header(row.payload)
+            target = targets.get(header.edge) if header.kind == RECORDS else None
+            if target is None:
+                attempt.passing.append(row)
+            else:
+                attempt.saw(target, header.vertex, header.subtask, header.token.hex())
+                attempt.task(target).consume(row.payload)
+            yield
+
+    return attempt.run(work)
+
+
+def run_python_sources(
+    plan: PhysicalPlan, subtask: int, order: EpochOrder
+) -> Iterator[list[Row]]:
+    """One subtask of every Python source."""
+    vertices = [
+        v
+        for v in plan.at_level(0)
+        if isinstance(v.operators[0].operator, PythonSource) and subtask < v.parallelism
+    ]
+    attempt = _Attempt(plan, vertices, subtask, order)
+
+    def work() -> Iterator[None]:
+        for vertex in vertices:
+            yield from _read_splits(plan, vertex, attempt)
+
+    return attempt.run(work)
+
+
+def _read_splits(plan: PhysicalPlan, vertex: Vertex, attempt: _Attempt) -> Iterator[None]:
+    uid = vertex.operators[0].uid
+    order = attempt.order
+    if order.final:
+        return
+    splits = [
+        _position(uid, split, order)
+        for index, split in enumerate(plan.splits[uid])
+        if index % vertex.parallelism == attempt.subtask
+    ]
+    task = attempt.task(vertex.index)
+    source = task.operators[0]
+    assert isinstance(source, OpenPythonSource)
+    counted = task.count
+    most = plan.settings.max_records_per_epoch
+    for read in source.read(splits, most, order.skip, counted):
+        attempt.positions.setdefault(uid, {})[read.split.split_id] = read
+        yield
+
+
+def _position(uid: str, split: Split, order: EpochOrder) -> SplitPosition:
+    known = order.positions.get(f"{uid}|{split.split_id}")
+    if known is None:
+        return SplitPosition(split, split.position)
+    text, finished = known
+    return SplitPosition(split, SplitPosition.position_from(text), finished)
+
+
+def run_spark_source(
+    plan: PhysicalPlan,
+    vertex: Vertex,
+    subtask: int,
+    order: EpochOrder,
+    batches: Iterable[Iterable[object]],
+) -> Iterator[list[Row]]:
+    """One subtask of a Spark source: its records come in batches."""
+    attempt = _Attempt(plan, [vertex], subtask, order)
+
+    def work() -> Iterator[None]:
+        task = attempt.task(vertex.index)
+        process = task.process
+        for batch in batches:
+            count = 0
+            for count, value in enumerate(batch, 1):  # noqa: B007 - used after the loop
+                if not order.skip:
+                    process(value)
+            task.count(count)
+            yield
+
+    return attempt.run(work)
+
+
+class _Attempt:
+    """One try at one task: its token, its task instances, what it consumed."""
+
+    def __init__(
+        self, plan: PhysicalPlan, vertices: list[Vertex], subtask: int, order: EpochOrder
+    ) -> None:
+        self.order = order
+        self.subtask = subtask
+        self.token = secrets.token_hex(8)
+        self.passing: list[Row] = []
+        self.positions: dict[str, dict[str, SplitPosition]] = {}
+        self._plan = plan
+        self._vertices = vertices
+        self._tasks: dict[int, VertexTask] = {}
+        self._consumed: dict[int, dict[str, str]] = {v.index: {} for v in vertices}
+        self._current = vertices[0] if vertices else None
+        self._sequence = 0
+        self._started = time.perf_counter()
+
+    def saw(self, target: int, vertex: int, subtask: int, token: str) -> None:
+        consumed = self._consumed[target]
+        producer = subtask_name(vertex, subtask)
+        known = consumed.setdefault(producer, token)
+        if known != token:
+            # Two attempts of one producer in one partition: reported, and refused by the driver.
+            consumed[f"{producer}?"] = token
+
+    def task(self, vertex: int) -> VertexTask:
+        found = self._tasks.get(vertex)
+        if found is None:
+            found = self._tasks[vertex] = self._take(self._plan.vertices[vertex])
+            found.begin(self.order, self.token)
+        self._current = found.vertex
+        return found
+
+    def run(self, work: Callable[[], Iterator[None]]) -> Iterator[list[Row]]:
+        try:
+            for _ in work():
+                if self._ready() >= _HAND_OVER_BYTES or len(self.passing) >= 64:
+                    yield self._rows()
+            acknowledgements = [self._end(vertex) for vertex in self._vertices]
+        except ChangeableRecords as found:
+            acknowledgements = [self._failed(freeze=found.edge)]
+        except Exception as error:
+            acknowledgements = [self._failed(error=error)]
+        else:
+            self._give_back()
+        rows = self._rows()
+        rows.extend(self._acknowledge(a) for a in acknowledgements)
+        yield rows
+
+    def _ready(self) -> int:
+        return sum(task.outbox.bytes for task in self._tasks.values())
+
+    def _rows(self) -> list[Row]:
+        rows, self.passing = self.passing, []
+        for task in self._tasks.values():
+            rows.extend(task.outbox.take())
+        return rows
+
+    def _end(self, vertex: Vertex) -> Acknowledgement:
+        acknowledgement = self.task(vertex.index).end()
+        acknowledgement.consumed = self._consumed[vertex.index]
+        for uid, positions in self.positions.items():
+            if uid == vertex.operators[0].uid:
+                acknowledgement.positions = {
+                    split: (position.to_text(), position.finished)
+                    for split, position in positions.items()
+                }
+        acknowledgement.seconds = time.perf_counter() - self._started
+        return acknowledgement
+
+    def _failed(self, error: BaseException | None = None, freeze: int = -1) -> Acknowledgement:
+        vertex = self._current
+        acknowledgement = Acknowledgement(vertex.index if vertex else -1, self.subtask, self.token)
+        if error is None:
+            acknowledgement.freeze_edges = [freeze]
+        else:
+            if vertex is not None and vertex.index in self._tasks:
+                error = self._tasks[vertex.index].explain(error)
+            acknowledgement.error = _pickled(error)
+        for task in self._tasks.values():
+            with contextlib.suppress(Exception):
+                task.close()
+        self._tasks.clear()
+        return acknowledgement
+
+    def _acknowledge(self, acknowledgement: Acknowledgement) -> Row:
+        header = make_header(
+            ACKNOWLEDGEMENT, 0, max(acknowledgement.vertex, 0), self.subtask, bytes(8)
+        )
+        self._sequence += 1
+        producer = max(acknowledgement.vertex, 0) << 32 | self.subtask
+        # Passed on unopened by later stages, in whatever partition: 0 always exists.
+        return Row(0, producer, 1 << 30, header + pickle.dumps(acknowledgement, 5))
+
+    def _take(self, vertex: Vertex) -> VertexTask:
+        """The instance that made this subtask's part of the base, or a new one."""
+        idle = _idle.pop(self._key(vertex), None)
+        if idle is not None:
+            if idle.version == self.order.tokens.get(subtask_name(vertex.index, self.subtask)):
+                return idle
+            with contextlib.suppress(Exception):
+                idle.close()
+        return VertexTask(self._plan, vertex, self.subtask, self.order)
+
+    def _give_back(self) -> None:
+        for task in self._tasks.values():
+            if self.order.final:
+                task.close()
+            else:
+                _idle[self._key(task.vertex)] = task
+
+    def _key(self, vertex: Vertex) -> tuple[str, int, int, int]:
+        return (self._plan.settings.run_id, os.getpid(), vertex.index, self.subtask)
+
+
+def _pickled(error: BaseException) -> bytes:
+    try:
+        data = dump(error)
+        pickle.loads(data)
+        return data
+    except Exception:
+        return dump(PenstockError(f"{type(error).__name__}: {error}"))
+
+
+def read_acknowledgement(payload: bytes) -> Acknowledgement:
+    found: Acknowledgement = pickle.loads(payload[HEADER_SIZE:])
+    return found

@@ -1,0 +1,338 @@
+"""One vertex in one subtask: its chain composed into one call, its state, its writers.
+
+An instance lives on in its worker as long as the version it made is the base of the next epoch;
+else it is dropped and made anew, since a failed attempt must not leak through `self`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from penstock.datastream.connectors.base import InitContext
+from penstock.errors import PenstockError, UnpicklableError, UserFunctionError
+from penstock.graph.partitioning import ByKey
+from penstock.runtime.codec import constant, dump
+from penstock.runtime.epoch import Acknowledgement, EpochOrder
+from penstock.runtime.operators.base import Emit, OpenOperator, OperatorHost
+from penstock.runtime.payload import decode_body
+from penstock.runtime.physical import Output, PhysicalOperator, PhysicalPlan, Vertex
+from penstock.runtime.runtime_context import TaskRuntimeContext
+from penstock.runtime.stores import base_manifest, store_at
+from penstock.runtime.writers import EdgeWriter, Outbox
+from penstock.state.backend import KeyScope, StateBase
+from penstock.state.key_groups import key_group_range
+from penstock.state.keyed_state import KeyedState
+from penstock.storage.checkpoint_layout import segment_path
+from penstock.storage.crash_points import reach
+from penstock.storage.filesystem import filesystem_for
+from penstock.storage.manifest import SubtaskState
+from penstock.storage.store import Store
+from penstock.storage.table_file import write_table_file
+
+
+class VertexTask:
+    """A task instance. Epochs go `begin`, then `consume` or `process`, then `end`."""
+
+    def __init__(self, plan: PhysicalPlan, vertex: Vertex, subtask: int, order: EpochOrder) -> None:
+        self.vertex = vertex
+        self.subtask = subtask
+        self.outbox = Outbox()
+        self.token = ""
+        self.version: str | None = None
+        """The token of the last epoch that was ended."""
+        self._settings = plan.settings
+        self._order = order
+        self._scope = KeyScope()
+        self._rebuilt = 0
+        self._records_in = 0
+        self._writers = {
+            index: EdgeWriter(
+                plan.edges[index],
+                (vertex, subtask),
+                plan.vertices[plan.edges[index].target],
+                self._scope,
+                self.outbox,
+            )
+            for index in vertex.outputs
+        }
+        self._keyed = any(
+            isinstance(plan.edges[index].partitioning, ByKey) for index in vertex.inputs
+        )
+        self._callables: dict[int, tuple[str, str]] = {}
+        for index, writer in self._writers.items():
+            edge = plan.edges[index]
+            for name in ("select", "partition"):
+                if (call := getattr(writer.edge.partitioning, name, None)) is not None:
+                    self._callables[id(call)] = (edge.name, str(edge.location))
+        self.keyed_state = self._make_keyed_state(vertex.operators[0].uid) if self._keyed else None
+        self.operators: list[OpenOperator] = []
+        self.contexts: list[TaskRuntimeContext] = []
+        self._compose()
+        self.process = self.operators[0].process
+
+    # Life of an epoch
+
+    def begin(self, order: EpochOrder, token: str) -> None:
+        self._order = order
+        self.token = token
+        self.outbox.take()
+        self.outbox.sequence = 0
+        self._rebuilt = 0
+        self._records_in = 0
+        for index, writer in self._writers.items():
+            writer.begin_epoch(order.epoch, bytes.fromhex(token), index in order.frozen_edges)
+        if self.keyed_state is not None:
+            self.keyed_state.begin_epoch()
+        for context in self.contexts:
+            context.attempt = order.attempt
+        for operator in self.operators:
+            operator.begin_epoch()
+
+    def consume(self, payload: bytes) -> None:
+        """Work through the records of one payload."""
+        keys, timestamps, values = decode_body(payload)
+        self._records_in += len(values)
+        scope = self._scope
+        process = self.process
+        scope.timestamp = None
+        if timestamps is not None:
+            for index, scope.timestamp in enumerate(timestamps):
+                if keys is not None:
+                    scope.key = keys[index]
+                process(values[index])
+        elif keys is None:
+            for value in values:
+                process(value)
+        else:
+            for key, value in zip(keys, values, strict=True):
+                scope.key = key
+                process(value)
+
+    def count(self, records: int) -> None:
+        """Records that came by another way than `consume`."""
+        self._records_in += records
+
+    def end(self) -> Acknowledgement:
+        """Finish the epoch: flush, prepare the sinks, write the changes of state."""
+        if self._order.final:
+            for operator in self.operators:
+                operator.finish()
+        acknowledgement = Acknowledgement(self.vertex.index, self.subtask, self.token)
+        sent = sum(writer.end_epoch() for writer in self._writers.values())
+        for described, operator in zip(self.vertex.operators, self.operators, strict=True):
+            prepared = operator.prepare_commit()
+            if prepared:
+                acknowledgement.committables[described.uid] = [dump(item) for item in prepared]
+        if self.keyed_state is not None:
+            self._write_segment(acknowledgement, self.keyed_state)
+        uid = self.vertex.uid
+        acknowledgement.records_in[uid] = self._records_in
+        acknowledgement.records_out[uid] = sent
+        acknowledgement.rebuilt_rows = self._rebuilt
+        for described, context in zip(self.vertex.operators, self.contexts, strict=True):
+            if found := context.get_metrics_group().snapshot():
+                acknowledgement.metrics[described.uid] = found
+        self.version = self.token
+        return acknowledgement
+
+    def close(self) -> None:
+        for operator in self.operators:
+            operator.close()
+
+    def _write_segment(self, acknowledgement: Acknowledgement, keyed_state: KeyedState) -> None:
+        reach("task.before_segment")
+        entries = keyed_state.snapshot()
+        uid = self.vertex.operators[0].uid
+        acknowledgement.state_types[uid] = keyed_state.types()
+        if entries:
+            fs, root = filesystem_for(self._settings.root)
+            path = segment_path(self._order.epoch, self.vertex.uid, self.subtask, self.token)
+            info = write_table_file(fs, root, path, entries, kind="segment")
+            acknowledgement.files.append(info.to_json())
+        reach("task.after_segment")
+
+    # Composition
+
+    def _compose(self) -> None:
+        """Open the operators, last first, so that each finds its successors' calls."""
+        opened: dict[int, OpenOperator] = {}
+        contexts: dict[int, TaskRuntimeContext] = {}
+        for index in reversed(range(len(self.vertex.operators))):
+            described = self.vertex.operators[index]
+            keyed_state = self.keyed_state if index == 0 else None
+            contexts[index] = TaskRuntimeContext(
+                self._settings, self.vertex, self.subtask, described.name, keyed_state
+            )
+            host = self._host(described, contexts[index], keyed_state, opened)
+            try:
+                opened[index] = described.operator.open(host)
+            except PenstockError as error:
+                raise located(error, described.name, str(described.location)) from error
+            except Exception as error:
+                raise user_error(described.name, str(described.location), error) from error
+            self._remember(described, opened[index])
+        self.operators = [opened[i] for i in range(len(opened))]
+        self.contexts = [contexts[i] for i in range(len(contexts))]
+
+    def _host(
+        self,
+        described: PhysicalOperator,
+        context: TaskRuntimeContext,
+        keyed_state: KeyedState | None,
+        opened: dict[int, OpenOperator],
+    ) -> OperatorHost:
+        main = [o for o in described.outputs if o.tag is None]
+        sides: dict[str, list[Output]] = {}
+        for output in described.outputs:
+            if output.tag is not None:
+                sides.setdefault(output.tag, []).append(output)
+        side_emits = {tag: self._emit_to(outputs, opened) for tag, outputs in sides.items()}
+
+        def emit_side(tag: str, value: Any) -> None:
+            emit = side_emits.get(tag)
+            if emit is not None:
+                emit(value)
+
+        emit = self._emit_to(main, opened)
+        if described.output_type is not None:
+            emit = self._converting(described, emit)
+        return OperatorHost(
+            context=context,
+            scope=self._scope,
+            keyed_state=keyed_state,
+            emit=emit,
+            emit_side=emit_side,
+            clock=lambda: self._order.clock,
+            order=lambda: self._order,
+            init_context=lambda: self._init_context(described.uid),
+            batch=self._settings.batch,
+        )
+
+    def _emit_to(self, outputs: list[Output], opened: dict[int, OpenOperator]) -> Emit:
+        calls = [
+            opened[output.operator].process
+            if output.operator is not None
+            else self._writers[output.edge].write  # type: ignore[index]
+            for output in outputs
+        ]
+        if not calls:
+            return lambda value: None
+        if len(calls) == 1:
+            return calls[0]
+        return _fan_out(calls)
+
+    def _converting(self, described: PhysicalOperator, emit: Emit) -> Emit:
+        call = described.output_type.converter()
+        if call is None:
+            return emit
+        self._callables[id(call)] = (described.name, str(described.location))
+
+        def convert(value: Any) -> None:
+            emit(call(value))
+
+        return convert
+
+    def _remember(self, described: PhysicalOperator, operator: OpenOperator) -> None:
+        """Which operator the free variable `call` of a closure belongs to."""
+        where = (described.name, str(described.location))
+        cells = getattr(operator.process, "__closure__", None) or ()
+        names = getattr(getattr(operator.process, "__code__", None), "co_freevars", ())
+        for name, cell in zip(names, cells, strict=False):
+            if name == "call":
+                self._callables[id(cell.cell_contents)] = where
+
+    def explain(self, error: BaseException) -> PenstockError:
+        """The error with the operator and the user's line that it belongs to."""
+        name, location = self._culprit(error)
+        if isinstance(error, PenstockError):
+            return located(error, name, location)
+        return user_error(name, location, error)
+
+    def _culprit(self, error: BaseException) -> tuple[str, str]:
+        head = self.vertex.operators[0]
+        found = (head.name, str(head.location))
+        trace = error.__traceback__
+        while trace is not None:
+            call = trace.tb_frame.f_locals.get("call")
+            if call is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(
+                "penstock.runtime"
+            ):
+                found = self._callables.get(id(call), found)
+            trace = trace.tb_next
+        return found
+
+    # State
+
+    def _make_keyed_state(self, uid: str) -> KeyedState:
+        vertex = self.vertex
+        key_groups = key_group_range(self.subtask, vertex.max_parallelism, vertex.parallelism)
+
+        def open_at_base() -> Store:
+            store, rows = store_at(
+                self._settings, vertex.uid, self.subtask, self._base_state(), {uid}, key_groups
+            )
+            self._rebuilt += rows
+            return store
+
+        return KeyedState(
+            self._scope,
+            StateBase(uid, vertex.max_parallelism, open_at_base),
+            key_groups,
+            now=lambda: self._order.clock,
+            epoch=lambda: self._order.epoch,
+            keep=self._settings.cache_entries,
+        )
+
+    def _base_state(self) -> SubtaskState | None:
+        if self._order.base is None:
+            return None
+        manifest = base_manifest(self._settings, self._order.base)
+        vertex = manifest.vertices.get(self.vertex.uid)
+        return None if vertex is None else vertex.subtasks[self.subtask]
+
+    def _init_context(self, uid: str) -> InitContext:
+        return InitContext(
+            self._settings.job_id,
+            uid,
+            self.subtask,
+            self.vertex.parallelism,
+            self._order.epoch,
+            self.token,
+        )
+
+
+def _fan_out(calls: list[Emit]) -> Emit:
+    """Every branch gets the record; if it can change, each but the first gets a copy."""
+    first, rest = calls[0], calls[1:]
+
+    def emit(value: Any) -> None:
+        copies = [value] * len(rest) if constant((value,)) else [_copied(value) for _ in rest]
+        first(value)
+        for call, copied in zip(rest, copies, strict=True):
+            call(copied)
+
+    return emit
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception as error:
+        raise UnpicklableError.of("a record that goes to several operators", error) from None
+
+
+def located(error: PenstockError, name: str, location: str) -> PenstockError:
+    """The same error, its message opened by the operator and its line."""
+    where = f"operator {name!r} ({location})"
+    text = str(error)
+    if where not in text:
+        error.args = (f"{where}: {text}", *error.args[1:])
+    return error
+
+
+def user_error(name: str, location: str, error: BaseException) -> PenstockError:
+    return UserFunctionError.of(f"{name} ({location})", error)
+
+

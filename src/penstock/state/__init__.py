@@ -1,0 +1,1 @@
+"""Keyed state: key groups, key encoding, live state objects over a byte store."""

@@ -1,0 +1,100 @@
+"""What state objects stand on: the current key, and the acknowledged values below.
+
+The store may lag behind; it is brought up to date at the first read that needs it, so an epoch
+whose keys are all live never touches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from penstock.state.key_groups import key_group_of
+from penstock.state.keys import encode_key
+from penstock.storage.entries import Entry, key_prefix, state_id
+from penstock.storage.store import Store
+
+
+class KeyScope:
+    """The record being worked on: its key and its timestamp."""
+
+    __slots__ = ("key", "timestamp")
+
+    def __init__(self) -> None:
+        self.key: Any = None
+        self.timestamp: int | None = None
+
+
+class StateBase:
+    """The acknowledged values of one operator in one subtask, read only."""
+
+    def __init__(self, operator: str, max_parallelism: int, open_store: Callable[[], Store]):
+        self.operator = operator
+        self._max_parallelism = max_parallelism
+        self._open_store = open_store
+        self._store: Store | None = None
+
+    def begin_epoch(self) -> None:
+        """Forget the store: the next read asks for it at the new base."""
+        self._store = None
+
+    def address(self, state: str, key: Any, namespace: bytes = b"") -> Address:
+        key_bytes = encode_key(key)
+        return Address(
+            self.operator,
+            state,
+            key_group_of(key_bytes, self._max_parallelism),
+            key_bytes,
+            namespace,
+        )
+
+    def get(self, address: Address, map_key: bytes = b"") -> bytes | None:
+        return self.store.get(address.prefix() + map_key)
+
+    def scan(self, address: Address) -> Iterator[tuple[bytes, bytes]]:
+        """The map entries of one key: (map key, value) in order."""
+        prefix = address.prefix()
+        skip = len(prefix)
+        for packed, value in self.store.scan(prefix):
+            yield packed[skip:], value
+
+    def keys(
+        self, state: str, key_groups: tuple[int, int], after: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Packed key and value of all entries of one state, or of those behind `after`."""
+        name = state_id(self.operator, state)
+        first = key_groups[0] if after is None else int.from_bytes(after[:2], "big")
+        for group in range(first, key_groups[1] + 1):
+            for packed, value in self.store.scan(group.to_bytes(2, "big") + name):
+                if after is None or packed > after:
+                    yield packed, value
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            self._store = self._open_store()
+        return self._store
+
+
+class Address:
+    """Where the values of one state under one key stand."""
+
+    __slots__ = ("key", "key_group", "namespace", "operator", "state")
+
+    def __init__(
+        self, operator: str, state: str, key_group: int, key: bytes, namespace: bytes
+    ) -> None:
+        self.operator = operator
+        self.state = state
+        self.key_group = key_group
+        self.key = key
+        self.namespace = namespace
+
+    def prefix(self) -> bytes:
+        name = state_id(self.operator, self.state)
+        return key_prefix(self.key_group, name, self.key, self.namespace)
+
+    def entry(self, value: bytes | None, map_key: bytes = b"") -> Entry:
+        return Entry(
+            self.key_group, self.operator, self.state, self.key, self.namespace, map_key, value
+        )

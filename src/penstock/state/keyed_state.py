@@ -1,0 +1,199 @@
+"""The keyed state of one operator in one subtask: made by descriptor, snapshot as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from penstock.errors import StateError
+from penstock.state.backend import KeyScope, StateBase
+from penstock.state.keys import decode_key
+from penstock.state.list_state import LiveListState
+from penstock.state.live import LiveTable
+from penstock.state.map_state import LiveMapState
+from penstock.state.ttl import Lifetime, stamped_serializer
+from penstock.state.value_state import (
+    ExpiringValueState,
+    LiveAggregatingState,
+    LiveReducingState,
+    LiveValueState,
+)
+from penstock.storage.entries import Entry, unpack_key
+
+# Entries of states with a time to live that are looked at in one epoch.
+_SWEEP = 1000
+
+
+class KeyedState:
+    """All keyed states of an operator, found by name."""
+
+    def __init__(
+        self,
+        scope: KeyScope,
+        base: StateBase,
+        key_groups: tuple[int, int],
+        now: Callable[[], int],
+        epoch: Callable[[], int],
+        keep: int,
+    ) -> None:
+        self.scope = scope
+        self.base = base
+        self._key_groups = key_groups
+        self._now = now
+        self._epoch = epoch
+        self._keep = keep
+        self._states: dict[str, tuple[StateDescriptor, Any]] = {}
+        self._tables: list[LiveTable | LiveListState | LiveMapState] = []
+        self._lifetimes: dict[str, Lifetime] = {}
+        self._sweeps: dict[str, bytes | None] = {}
+
+    def get(self, descriptor: StateDescriptor) -> Any:
+        """The state of a descriptor; the same object for the same name."""
+        known = self._states.get(descriptor.get_name())
+        if known is not None:
+            if known[0] != descriptor:
+                raise StateError(
+                    f"state {descriptor.get_name()!r} is declared twice and differently: "
+                    f"{known[0]!r} and {descriptor!r}; give each state its own name"
+                )
+            return known[1]
+        state = self._make(descriptor)
+        self._states[descriptor.get_name()] = (descriptor, state)
+        return state
+
+    def types(self) -> dict[str, Any]:
+        """Kind and type of each state, as recorded in checkpoints."""
+        return {
+            name: {
+                "kind": type(descriptor).__name__.removesuffix("StateDescriptor").lower(),
+                "type": descriptor.type_info.describe(),
+            }
+            for name, (descriptor, _) in self._states.items()
+        }
+
+    def all_keys(self, name: str) -> Iterator[Any]:
+        """Every key that has, or had at the base, a value of a value state."""
+        table = next(t for t in self._tables if isinstance(t, LiveTable) and t.name == name)
+        changed = list(table.dirty)
+        yield from changed
+        seen = set(changed)
+        for packed, _ in self.base.keys(name, self._key_groups):
+            key = decode_key(unpack_key(packed).key)
+            if key not in seen:
+                yield key
+
+    def begin_epoch(self) -> None:
+        self.base.begin_epoch()
+
+    def snapshot(self) -> list[Entry]:
+        """Every change of this epoch, and what expired without being met."""
+        entries: list[Entry] = []
+        for table in self._tables:
+            entries.extend(table.snapshot(self._keep))
+        changed = {entry[:6] for entry in entries} if self._lifetimes else set()
+        for name, lifetime in self._lifetimes.items():
+            entries.extend(e for e in self._swept(name, lifetime) if e[:6] not in changed)
+        return entries
+
+    def _make(self, descriptor: StateDescriptor) -> Any:
+        if isinstance(descriptor, ValueStateDescriptor):
+            return self._value(descriptor)
+        if isinstance(descriptor, ReducingStateDescriptor):
+            reduce = descriptor.get_reduce_function().reduce
+            return LiveReducingState(self._value(descriptor), reduce)
+        if isinstance(descriptor, AggregatingStateDescriptor):
+            return LiveAggregatingState(self._value(descriptor), descriptor.get_agg_function())
+        if isinstance(descriptor, ListStateDescriptor):
+            return self._list(descriptor)
+        if isinstance(descriptor, MapStateDescriptor):
+            return self._map(descriptor)
+        raise StateError(f"{descriptor!r} is not a descriptor of keyed state")
+
+    def _value(self, descriptor: StateDescriptor) -> ValueState[Any]:
+        name = descriptor.get_name()
+        lifetime = self._lifetime(descriptor)
+        dumps, loads = descriptor.type_info.serializer()
+        convert = descriptor.type_info.converter()
+        if lifetime is not None:
+            dumps, loads = stamped_serializer(dumps, loads)
+        table = LiveTable(name, self.scope, self.base, dumps, loads)
+        self._tables.append(table)
+        if lifetime is None:
+            return LiveValueState(table, convert)
+        return ExpiringValueState(table, convert, lifetime)
+
+    def _list(self, descriptor: ListStateDescriptor) -> LiveListState:
+        element = descriptor.elem_type_info
+        lifetime = self._lifetime(descriptor, sweep=False)
+        serializer = element.serializer()
+        state = LiveListState(
+            descriptor.get_name(),
+            self.scope,
+            self.base,
+            stamped_serializer(*serializer) if lifetime is not None else serializer,
+            element.converter(),
+            lifetime,
+            self._epoch,
+        )
+        self._tables.append(state)
+        return state
+
+    def _map(self, descriptor: MapStateDescriptor) -> LiveMapState:
+        lifetime = self._lifetime(descriptor)
+        serializer = descriptor.value_type_info.serializer()
+        state = LiveMapState(
+            descriptor.get_name(),
+            self.scope,
+            self.base,
+            stamped_serializer(*serializer) if lifetime is not None else serializer,
+            descriptor.key_type_info.converter(),
+            descriptor.value_type_info.converter(),
+            lifetime,
+        )
+        self._tables.append(state)
+        return state
+
+    def _lifetime(self, descriptor: StateDescriptor, sweep: bool = True) -> Lifetime | None:
+        config = descriptor.ttl_config
+        if config is None:
+            return None
+        lifetime = Lifetime(config, self._now)
+        if sweep and config.get_cleanup_strategies().is_cleanup_in_background():
+            self._lifetimes[descriptor.get_name()] = lifetime
+        return lifetime
+
+    def _swept(self, name: str, lifetime: Lifetime) -> Iterator[Entry]:
+        """Tombstones for expired entries among the next few of the store."""
+        seen = list(self._next_entries(name))
+        for packed, raw in seen:
+            if lifetime.expired_raw(raw):
+                key = unpack_key(packed)
+                yield Entry(
+                    key.key_group,
+                    self.base.operator,
+                    name,
+                    key.key,
+                    key.namespace,
+                    key.map_key,
+                    None,
+                )
+
+    def _next_entries(self, name: str) -> Iterator[tuple[bytes, bytes]]:
+        """Up to `_SWEEP` entries, going on where the last epoch's sweep ended."""
+        entries = self.base.keys(name, self._key_groups, after=self._sweeps.get(name))
+        last = None
+        for count, (packed, raw) in enumerate(entries, 1):
+            yield packed, raw
+            if count == _SWEEP:
+                last = packed
+                break
+        self._sweeps[name] = last

@@ -1,0 +1,106 @@
+"""Value, reducing and aggregating state: one live object per key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.datastream.functions import AggregateFunction
+from penstock.datastream.state import AggregatingState, ReducingState, ValueState
+from penstock.state.live import LiveTable
+from penstock.state.ttl import Lifetime
+
+
+class LiveValueState(ValueState[Any]):
+    """The hot path: a read is a dict look-up, a write that and a set's add."""
+
+    def __init__(self, table: LiveTable, convert: Callable[[Any], Any] | None) -> None:
+        self._table = table
+        self._scope = table.scope
+        self._live = table.live
+        self._add_dirty = table.dirty.add
+        self._convert = convert
+
+    def value(self) -> Any:
+        key = self._scope.key
+        try:
+            return self._live[key]
+        except KeyError:
+            return self._table.load(key)
+
+    def update(self, value: Any) -> None:
+        if self._convert is not None:
+            value = self._convert(value)
+        key = self._scope.key
+        self._live[key] = value
+        self._add_dirty(key)
+
+    def clear(self) -> None:
+        self._table.put(None)
+
+
+class ExpiringValueState(ValueState[Any]):
+    """A value with a time to live."""
+
+    def __init__(
+        self, table: LiveTable, convert: Callable[[Any], Any] | None, lifetime: Lifetime
+    ) -> None:
+        self._table = table
+        self._convert = convert
+        self._lifetime = lifetime
+
+    def value(self) -> Any:
+        stamped = self._table.current()
+        if stamped is None:
+            return None
+        seen, keep, changed = self._lifetime.read(stamped)
+        if changed:
+            self._table.put(keep)
+        return seen
+
+    def update(self, value: Any) -> None:
+        if self._convert is not None:
+            value = self._convert(value)
+        self._table.put(None if value is None else self._lifetime.stamp(value))
+
+    def clear(self) -> None:
+        self._table.put(None)
+
+
+class LiveReducingState(ReducingState[Any]):
+    """Combines at once, so the state is one value."""
+
+    def __init__(self, value: ValueState[Any], reduce: Callable[[Any, Any], Any]) -> None:
+        self._value = value
+        self._reduce = reduce
+
+    def get(self) -> Any:
+        return self._value.value()
+
+    def add(self, value: Any) -> None:
+        before = self._value.value()
+        self._value.update(value if before is None else self._reduce(before, value))
+
+    def clear(self) -> None:
+        self._value.clear()
+
+
+class LiveAggregatingState(AggregatingState[Any, Any]):
+    """Folds at once, so the state is one accumulator."""
+
+    def __init__(self, accumulator: ValueState[Any], function: AggregateFunction) -> None:
+        self._accumulator = accumulator
+        self._function = function
+
+    def get(self) -> Any:
+        accumulator = self._accumulator.value()
+        return None if accumulator is None else self._function.get_result(accumulator)
+
+    def add(self, value: Any) -> None:
+        accumulator = self._accumulator.value()
+        if accumulator is None:
+            accumulator = self._function.create_accumulator()
+        self._accumulator.update(self._function.add(value, accumulator))
+
+    def clear(self) -> None:
+        self._accumulator.clear()

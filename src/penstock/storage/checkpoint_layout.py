@@ -1,0 +1,142 @@
+"""The one place that knows how a job's checkpoint directory is laid out.
+
+::
+
+    <dir>/<job id>/
+      lease.lock
+      spark/              Structured Streaming's own checkpoint
+      state/              segments and images, named by epoch, vertex, subtask and token
+      epochs/N.json       manifests
+      plans/N.json        what the job looked like when it began at epoch N
+      sources/<name>/     what sources keep beside the checkpoint
+
+Paths of state files are relative to the job's root, as manifests hold them; all others are full.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from penstock.errors import InvalidArgumentError
+
+_SAFE = re.compile(r"[A-Za-z0-9_.-]+")
+_NUMBERED_JSON = re.compile(r"(0|[1-9][0-9]*)\.json")
+_STATE_FILE = re.compile(
+    r"(?P<epoch>[0-9]+)_(?P<vertex>[A-Za-z0-9_.-]+)_(?P<subtask>[0-9]+)_(?P<token>[A-Za-z0-9]+)"
+    r"\.(?P<kind>segment|image|merged)(-(?P<part>[0-9]+))?\.parquet"
+)
+
+
+@dataclass(frozen=True)
+class StateFileName:
+    epoch: int
+    vertex: str
+    subtask: int
+    token: str
+    kind: str
+    part: int | None
+
+
+@dataclass(frozen=True)
+class CheckpointLayout:
+    """Path builder for one job's directory."""
+
+    root: str
+
+    @classmethod
+    def of_job(cls, directory: str, job_id: str) -> CheckpointLayout:
+        return cls(os.path.join(directory, _safe("job id", job_id)))
+
+    @property
+    def spark(self) -> str:
+        return os.path.join(self.root, "spark")
+
+    def spark_offsets(self, batch: int) -> str:
+        return os.path.join(self.spark, "offsets", str(batch))
+
+    def spark_commit(self, batch: int) -> str:
+        return os.path.join(self.spark, "commits", str(batch))
+
+    @property
+    def epochs(self) -> str:
+        return os.path.join(self.root, "epochs")
+
+    def manifest(self, epoch: int) -> str:
+        return os.path.join(self.epochs, f"{epoch}.json")
+
+    @property
+    def plans(self) -> str:
+        return os.path.join(self.root, "plans")
+
+    def plan(self, epoch: int) -> str:
+        return os.path.join(self.plans, f"{epoch}.json")
+
+    @property
+    def sources(self) -> str:
+        return os.path.join(self.root, "sources")
+
+    def source(self, name: str) -> str:
+        return os.path.join(self.sources, _safe("source name", name))
+
+    @property
+    def state(self) -> str:
+        return os.path.join(self.root, STATE)
+
+    def full(self, relative: str) -> str:
+        """The full path of a file that a manifest names."""
+        return os.path.join(self.root, relative)
+
+
+STATE = "state"
+
+
+def segment_path(epoch: int, vertex: str, subtask: int, token: str) -> str:
+    """Relative path of the changes of one epoch, as one attempt wrote them."""
+    return f"{STATE}/{_stem(epoch, vertex, subtask, token)}.segment.parquet"
+
+
+def image_name(epoch: int, vertex: str, subtask: int, token: str) -> str:
+    """Name of an image without part number and ending: `run_compaction` adds both."""
+    return f"{_stem(epoch, vertex, subtask, token)}.image"
+
+
+def merged_name(epoch: int, vertex: str, subtask: int, token: str) -> str:
+    """The same for segments merged into one; `epoch` is the newest in it."""
+    return f"{_stem(epoch, vertex, subtask, token)}.merged"
+
+
+def parse_state_file(name: str) -> StateFileName | None:
+    """What a name in the state directory says, None if it is not one of ours."""
+    match = _STATE_FILE.fullmatch(os.path.basename(name))
+    if match is None:
+        return None
+    part = match["part"]
+    return StateFileName(
+        int(match["epoch"]),
+        match["vertex"],
+        int(match["subtask"]),
+        match["token"],
+        match["kind"],
+        None if part is None else int(part),
+    )
+
+
+def parse_epoch(name: str) -> int | None:
+    """The epoch of a manifest's (or a plan's) name, None for anything else, such as leftovers."""
+    match = _NUMBERED_JSON.fullmatch(os.path.basename(name))
+    return None if match is None else int(match[1])
+
+
+def _stem(epoch: int, vertex: str, subtask: int, token: str) -> str:
+    if not token.isalnum():
+        raise InvalidArgumentError.of("token", "made of letters and digits", token)
+    # Zero-padded, so that a listing is in the order of time.
+    return f"{epoch:010d}_{_safe('vertex', vertex)}_{subtask:05d}_{token}"
+
+
+def _safe(what: str, name: str) -> str:
+    if not _SAFE.fullmatch(name) or name in (".", ".."):
+        raise InvalidArgumentError.of(what, "made of letters, digits, '_', '-' and '.'", name)
+    return name

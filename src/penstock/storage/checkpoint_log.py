@@ -1,0 +1,72 @@
+"""Writing manifests, finding the newest, and dropping what no retained one needs."""
+
+from __future__ import annotations
+
+import os
+
+from penstock.errors import CheckpointCorruptError, CheckpointMismatchError
+from penstock.storage.checkpoint_layout import CheckpointLayout, parse_epoch, parse_state_file
+from penstock.storage.filesystem import FileSystem
+from penstock.storage.manifest import Manifest
+
+
+class CheckpointLog:
+    """The manifests of one job."""
+
+    def __init__(self, fs: FileSystem, layout: CheckpointLayout) -> None:
+        self.fs = fs
+        self.layout = layout
+
+    def epochs(self) -> list[int]:
+        """The epochs that have a manifest, oldest first."""
+        if not self.fs.exists(self.layout.epochs):
+            return []
+        found = (parse_epoch(name) for name in self.fs.list(self.layout.epochs))
+        return sorted(epoch for epoch in found if epoch is not None)
+
+    def read(self, epoch: int) -> Manifest:
+        path = self.layout.manifest(epoch)
+        try:
+            data = self.fs.read(path)
+        except FileNotFoundError:
+            raise CheckpointCorruptError.of(path, "it is not there") from None
+        return Manifest.from_bytes(path, data)
+
+    def newest(self, job_id: str) -> Manifest | None:
+        epochs = self.epochs()
+        if not epochs:
+            return None
+        manifest = self.read(epochs[-1])
+        if manifest.job_id != job_id:
+            raise CheckpointMismatchError.other_job(
+                self.layout.root, expected=job_id, found=manifest.job_id
+            )
+        return manifest
+
+    def commit(self, manifest: Manifest) -> None:
+        """Make the epoch the newest. FileExistsError if another driver was there first."""
+        self.fs.create_exclusive(self.layout.manifest(manifest.epoch), manifest.to_bytes())
+
+    def retire(self, retained: int, keep: set[str]) -> list[str]:
+        """Drop all manifests but the newest few, and state files that none of those names.
+
+        Files of the newest epoch or later are left alone, whoever wrote them: an attempt that is
+        under way has not been acknowledged yet. `keep` names further files that are in use.
+        """
+        epochs = self.epochs()
+        kept, dropped = epochs[-retained:], epochs[:-retained]
+        for epoch in dropped:
+            self.fs.delete(self.layout.manifest(epoch))
+        if not kept:
+            return []
+        needed = set(keep)
+        for epoch in kept:
+            needed.update(file.path for file in self.read(epoch).files())
+        removed = []
+        for name in self.fs.list(self.layout.state):
+            parsed = parse_state_file(name)
+            path = os.path.join("state", name)
+            if parsed is not None and path not in needed and parsed.epoch < kept[-1]:
+                self.fs.delete(self.layout.full(path))
+                removed.append(path)
+        return removed

@@ -1,0 +1,190 @@
+"""Entries by column, and their way into and out of Arrow.
+
+Arrays are made from joined bytes and offsets instead of by ``pa.array``: that is quicker for
+bytes, and ``pa.array`` imports pandas on its first call, half a second in a worker's first epoch.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+from operator import gt, itemgetter
+from typing import Any, NamedTuple, cast
+
+import pyarrow as pa
+
+from penstock.storage.entries import Entry, pack_key, state_id, unpack_key
+
+_NAMES = pa.dictionary(pa.int32(), pa.string())
+SCHEMA = pa.schema(
+    [
+        pa.field("key_group", pa.int32(), nullable=False),
+        pa.field("operator", _NAMES, nullable=False),
+        pa.field("state", _NAMES, nullable=False),
+        pa.field("key", pa.binary(), nullable=False),
+        pa.field("namespace", pa.binary(), nullable=False),
+        pa.field("map_key", pa.binary(), nullable=False),
+        pa.field("value", pa.binary(), nullable=True),
+    ]
+)
+
+
+class Columns(NamedTuple):
+    """The fields of `Entry`, each as a sequence."""
+
+    key_group: Sequence[int]
+    operator: Sequence[str]
+    state: Sequence[str]
+    key: Sequence[bytes]
+    namespace: Sequence[bytes]
+    map_key: Sequence[bytes]
+    value: Sequence[bytes | None]
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> Columns:
+        return cls(*zip(*entries, strict=True)) if entries else cls((), (), (), (), (), (), ())
+
+    @classmethod
+    def of_changes(
+        cls,
+        changes: Iterable[tuple[bytes, bytes | None]],
+        names: Mapping[bytes, tuple[str, str]],
+    ) -> Columns:
+        """From packed keys and values, as a store takes them."""
+        return cls.of(
+            [
+                Entry(
+                    unpacked.key_group,
+                    *names[unpacked.state_id],
+                    unpacked.key,
+                    unpacked.namespace,
+                    unpacked.map_key,
+                    value,
+                )
+                for unpacked, value in ((unpack_key(key), value) for key, value in changes)
+            ]
+        )
+
+    def entries(self) -> list[Entry]:
+        return list(map(Entry._make, zip(*self, strict=True)))
+
+    def packed_keys(self) -> list[bytes]:
+        ids = map(state_id, self.operator, self.state)
+        return list(map(pack_key, self.key_group, ids, self.key, self.namespace, self.map_key))
+
+    def sorted(self) -> Columns:
+        """In the order of the packed keys."""
+        keys = self.packed_keys()
+        if not any(map(gt, keys, keys[1:])):
+            return self
+        in_order = itemgetter(*sorted(range(len(keys)), key=keys.__getitem__))
+        return Columns._make(in_order(column) for column in self)
+
+    def slices(self, max_bytes: int) -> Iterator[Columns]:
+        """Pieces of about this size: Arrow's offsets end at 2 GB, and readers hold one piece."""
+        if self._data_bytes() <= max_bytes:
+            yield self
+            return
+        start = size = 0
+        for i, (key, map_key, value) in enumerate(
+            zip(self.key, self.map_key, self.value, strict=True)
+        ):
+            size += len(key) + len(map_key) + (len(value) if value else 0)
+            if size > max_bytes:
+                yield Columns._make(column[start : i + 1] for column in self)
+                start, size = i + 1, 0
+        if start < len(self.key):
+            yield Columns._make(column[start:] for column in self)
+
+    def _data_bytes(self) -> int:
+        columns = (self.key, self.map_key, filter(None, self.value))
+        return sum(sum(map(len, column)) for column in columns)
+
+
+def to_arrow(columns: Columns) -> pa.RecordBatch:
+    key_groups = pa.py_buffer(array("i", columns.key_group))
+    arrays = [
+        pa.Array.from_buffers(pa.int32(), len(columns.key), [None, key_groups]),
+        _dictionary_array(columns.operator),
+        _dictionary_array(columns.state),
+        _binary_array(columns.key),
+        _binary_array(columns.namespace),
+        _binary_array(columns.map_key),
+        _nullable_array(columns.value),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def from_arrow(batch: pa.RecordBatch) -> Columns:
+    """The batch's two name columns are dictionaries, as in SCHEMA."""
+    key_group, operator, state, key, namespace, map_key, value = batch.columns
+    return Columns(
+        _numbers(key_group),
+        _strings(operator),
+        _strings(state),
+        _bytes(key),
+        _bytes(namespace),
+        _bytes(map_key),
+        _nullable_bytes(value),
+    )
+
+
+def _binary_array(values: Sequence[bytes], type_: Any = None, valid: Any = None) -> Any:
+    offsets = array("i", accumulate(map(len, values), initial=0))
+    buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(type_ or pa.binary(), len(values), buffers)
+
+
+def _nullable_array(values: Sequence[bytes | None]) -> Any:
+    removed = [i for i, value in enumerate(values) if value is None]
+    if not removed:
+        return _binary_array(cast("Sequence[bytes]", values))
+    present = [value or b"" for value in values]
+    bits = bytearray(b"\xff" * ((len(values) + 7) // 8))
+    for i in removed:
+        bits[i >> 3] &= ~(1 << (i & 7))
+    return _binary_array(present, valid=pa.py_buffer(bytes(bits)))
+
+
+def _dictionary_array(values: Sequence[str]) -> Any:
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(values))}
+    indices = array("i", map(numbers.__getitem__, values))
+    index_array = pa.Array.from_buffers(pa.int32(), len(values), [None, pa.py_buffer(indices)])
+    names = _binary_array([name.encode() for name in numbers], pa.string())
+    return pa.DictionaryArray.from_arrays(index_array, names)
+
+
+def _numbers(column: Any) -> list[int]:
+    numbers = memoryview(column.buffers()[1]).cast("i")
+    return numbers[column.offset : column.offset + len(column)].tolist()
+
+
+def _strings(column: Any) -> list[str]:
+    names: list[str] = column.dictionary.to_pylist()
+    if len(names) == 1:
+        return names * len(column)
+    return [names[i] for i in _numbers(column.indices)]
+
+
+def _bytes(column: Any) -> list[bytes]:
+    count = len(column)
+    _, offset_buffer, data_buffer = column.buffers()
+    offsets = memoryview(offset_buffer).cast("i")[column.offset : column.offset + count + 1]
+    if count == 0 or offsets[0] == offsets[count]:
+        return [b""] * count
+    base, end = offsets[0], offsets[count]
+    data = bytes(memoryview(data_buffer)[base:end])
+    return [data[a - base : b - base] for a, b in pairwise(offsets.tolist())]
+
+
+def _nullable_bytes(column: Any) -> list[bytes | None]:
+    values: list[bytes | None] = list(_bytes(column))
+    if column.null_count:
+        # By hand, because ``column.is_valid()`` imports pyarrow.compute: 40 ms the first time.
+        bits = memoryview(column.buffers()[0])
+        first = column.offset
+        for at in range(first, first + len(values)):
+            if not bits[at >> 3] >> (at & 7) & 1:
+                values[at - first] = None
+    return values

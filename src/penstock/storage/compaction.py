@@ -1,0 +1,188 @@
+"""When a subtask's checkpoint files are rewritten, and the rewriting.
+
+Files of one subtask come oldest first, images before segments. An image holds the whole state of
+its moment, a segment the changes of one epoch or of several. Rewriting makes new files; the old
+ones stay until nothing retained names them.
+
+Run as ``python -m penstock.storage.compaction`` it takes a job as JSON on stdin and answers on
+stdout, so that a driver can leave the work to another process of low priority.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Literal, NamedTuple
+
+from penstock.errors import PenstockError
+from penstock.storage import crash_points
+from penstock.storage.columns import Columns
+from penstock.storage.entries import Entry
+from penstock.storage.file_info import FileInfo
+from penstock.storage.filesystem import FileSystem, filesystem_for
+from penstock.storage.table_file import read_columns, write_table_file
+
+
+@dataclass(frozen=True)
+class CompactionPolicy:
+    max_segments: int = 24
+    small_bytes: int = 1 << 20
+    """State below this is made an image whenever its segments are to be merged."""
+    part_bytes: int = 64 << 20
+    compression: str | None = "zstd"
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What to rewrite: into a full image, or segments into one segment."""
+
+    result: Literal["image", "segment"]
+    inputs: tuple[FileInfo, ...]
+    key_groups: tuple[int, int] | None = None
+    """Keep only these; after rescaling, files hold key groups of other subtasks too."""
+    part_bytes: int = CompactionPolicy.part_bytes
+    compression: str | None = CompactionPolicy.compression
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "result": self.result,
+            "inputs": [info.to_json() for info in self.inputs],
+            "key_groups": self.key_groups,
+            "part_bytes": self.part_bytes,
+            "compression": self.compression,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Compaction:
+        inputs = tuple(FileInfo.from_json(info) for info in data["inputs"])
+        groups = data["key_groups"]
+        key_groups = None if groups is None else (int(groups[0]), int(groups[1]))
+        return cls(data["result"], inputs, key_groups, data["part_bytes"], data["compression"])
+
+
+def plan_compaction(
+    files: Sequence[FileInfo],
+    policy: CompactionPolicy,
+    key_groups: tuple[int, int] | None = None,
+) -> Compaction | None:
+    """What is worth rewriting now, if anything.
+
+    A new image once the segments weigh as much as the image: so each byte of changes pays for one
+    byte of image, however large the state is.
+    """
+    segments = [info for info in files if info.kind == "segment"]
+    segment_bytes = sum(info.bytes for info in segments)
+    image_bytes = sum(info.bytes for info in files if info.kind == "image")
+    crowded = len(segments) > policy.max_segments
+    grown = segment_bytes >= max(image_bytes, policy.small_bytes)
+    small = segment_bytes + image_bytes <= policy.small_bytes
+    result: Literal["image", "segment"]
+    if grown or (crowded and small):
+        result, inputs = "image", tuple(files)
+    elif crowded:
+        result, inputs = "segment", tuple(segments)
+    else:
+        return None
+    return Compaction(result, inputs, key_groups, policy.part_bytes, policy.compression)
+
+
+def run_compaction(
+    fs: FileSystem, root: str, compaction: Compaction, out_dir: str, name: str
+) -> list[FileInfo]:
+    """Write the new files into `out_dir` under `root`; in memory is about one part and one batch
+    of each input."""
+    infos: list[FileInfo] = []
+    rows: Iterator[_Row] = _newest(fs, root, compaction.inputs)
+    if compaction.result == "image":
+        # Nothing lies below an image that a tombstone could still hide.
+        rows = (row for row in rows if row.entry.value is not None)
+    if compaction.key_groups is not None:
+        lo, hi = compaction.key_groups
+        rows = (row for row in rows if lo <= row.entry.key_group <= hi)
+    for number, part in enumerate(_parts(rows, compaction.part_bytes)):
+        crash_points.reach("image.middle")
+        infos.append(
+            write_table_file(
+                fs,
+                root,
+                f"{out_dir}/{name}-{number:05d}.parquet",
+                Columns.of(part),
+                kind=compaction.result,
+                compression=compaction.compression,
+            )
+        )
+    return infos
+
+
+class _Row(NamedTuple):
+    """Compared by key, then by age; a file has one row for a key, so no further."""
+
+    key: bytes
+    age: int
+    entry: Entry
+
+
+def _newest(fs: FileSystem, root: str, inputs: Sequence[FileInfo]) -> Iterator[_Row]:
+    """The newest row of each key, in order: files are sorted, so this is a merge."""
+    streams = [_rows(fs, root, run, -position) for position, run in enumerate(_sorted_runs(inputs))]
+    last: bytes | None = None
+    for row in heapq.merge(*streams):
+        if row.key != last:
+            last = row.key
+            yield row
+
+
+def _sorted_runs(inputs: Sequence[FileInfo]) -> list[list[FileInfo]]:
+    """Files in runs that can be read one after the other: the parts of one result are such."""
+    runs: list[list[FileInfo]] = []
+    before = ""
+    for info in inputs:
+        name, dash, _ = info.path.rpartition("-")
+        if dash and name == before:
+            runs[-1].append(info)
+        else:
+            runs.append([info])
+        before = name
+    return runs
+
+
+def _rows(fs: FileSystem, root: str, infos: Iterable[FileInfo], age: int) -> Iterator[_Row]:
+    for info in infos:
+        for columns in read_columns(fs, root, info):
+            yield from map(_Row, columns.packed_keys(), repeat(age), columns.entries())
+
+
+def _parts(rows: Iterable[_Row], part_bytes: int) -> Iterator[list[Entry]]:
+    part: list[Entry] = []
+    size = 0
+    for row in rows:
+        part.append(row.entry)
+        size += len(row.key) + len(row.entry.value or b"")
+        if size >= part_bytes:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def main() -> int:
+    os.nice(10)
+    job = json.load(sys.stdin)
+    fs, root = filesystem_for(job["root"])
+    try:
+        compaction = Compaction.from_json(job["compaction"])
+        infos = run_compaction(fs, root, compaction, job["out_dir"], job["name"])
+    except (PenstockError, OSError) as error:
+        json.dump({"error": type(error).__name__, "message": str(error)}, sys.stdout)
+        return 1
+    json.dump({"files": [info.to_json() for info in infos]}, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""What a manifest says about one segment or image."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+FileKind = Literal["segment", "image"]
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """One immutable file; the range of key groups is inclusive at both ends."""
+
+    path: str
+    """Relative to the job's root directory, so that the directory can be moved."""
+    rows: int
+    bytes: int
+    checksum: str
+    """xxh3_128 of the file's bytes, in hex."""
+    kind: FileKind
+    states: tuple[tuple[str, str], ...]
+    """The (operator, state) pairs in it."""
+    key_groups: tuple[int, int]
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        return tuple(sorted({operator for operator, _ in self.states}))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> FileInfo:
+        lo, hi = data["key_groups"]
+        return cls(
+            path=data["path"],
+            rows=data["rows"],
+            bytes=data["bytes"],
+            checksum=data["checksum"],
+            kind=data["kind"],
+            states=tuple((operator, state) for operator, state in data["states"]),
+            key_groups=(lo, hi),
+        )
+
+    def overlaps(self, key_groups: tuple[int, int], operators: Collection[str] | None) -> bool:
+        """Whether any row may fall into the range and belong to one of the operators."""
+        return (
+            self.key_groups[0] <= key_groups[1]
+            and key_groups[0] <= self.key_groups[1]
+            and (operators is None or any(name in operators for name, _ in self.states))
+        )
+
+    def within(self, key_groups: tuple[int, int], operators: Collection[str] | None) -> bool:
+        """Whether all rows do."""
+        return (
+            key_groups[0] <= self.key_groups[0]
+            and self.key_groups[1] <= key_groups[1]
+            and (operators is None or all(name in operators for name, _ in self.states))
+        )

@@ -1,0 +1,193 @@
+"""The file system under a checkpoint directory, as a protocol, and the local one.
+
+The two ways to write are what the checkpoint protocol leans on: `write` replaces a file as a
+whole, `create_exclusive` makes one that was not there, and exactly one of several writers wins.
+Both are durable when they return.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, Protocol
+from urllib.parse import unquote, urlsplit
+
+from penstock.errors import CheckpointUnwritableError, InvalidArgumentError
+
+_UNWRITABLE = frozenset(
+    (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.EFBIG,
+        errno.EIO,
+        errno.ENOTDIR,
+    )
+)
+# What a file system without hard links says (FAT, some network and FUSE mounts).
+_NO_LINKS = frozenset((errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
+
+
+class FileSystem(Protocol):
+    def read(self, path: str) -> bytes: ...
+
+    def open_read(self, path: str) -> BinaryIO:
+        """A seekable stream, for files too large to hold."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write or replace; readers see the old content or the new, never a part."""
+        ...
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        """Make a file that appears whole; FileExistsError if it is there already."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, path: str) -> list[str]:
+        """The names in a directory, sorted; none if it does not exist."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete a file; it need not exist."""
+        ...
+
+    def delete_tree(self, path: str) -> None: ...
+
+    def size(self, path: str) -> int: ...
+
+
+def filesystem_for(uri: str) -> tuple[FileSystem, str]:
+    """The file system that a path or URI names, and the path in it."""
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        if parts.netloc not in ("", "localhost"):
+            raise InvalidArgumentError(
+                f"{uri!r} names the host {parts.netloc!r}; write file:///path, with three slashes"
+            )
+        return LocalFileSystem(), os.path.abspath(unquote(parts.path))
+    if "://" in uri:
+        raise InvalidArgumentError(
+            f"{uri!r}: the scheme {parts.scheme}:// is not supported for checkpoints yet; "
+            "use a plain path or file:///path that all machines of the cluster mount "
+            "(NFS, a Kubernetes volume, or a FUSE mount of the object store)"
+        )
+    if not uri:
+        raise InvalidArgumentError.of("checkpoint directory", "a path or a file:// URI", uri)
+    return LocalFileSystem(), os.path.abspath(uri)
+
+
+class LocalFileSystem:
+    """A directory that this machine mounts."""
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def open_read(self, path: str) -> BinaryIO:
+        return open(path, "rb")
+
+    def write(self, path: str, data: bytes) -> None:
+        with _writable(path), _temporary(path, data) as temporary:
+            os.replace(temporary, path)
+            _sync_directory(path)
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        with _writable(path), _temporary(path, data) as temporary:
+            try:
+                os.link(temporary, path)
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                _rename_if_absent(temporary, path)
+            _sync_directory(path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def list(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(path))
+        except FileNotFoundError:
+            return []
+
+    def delete(self, path: str) -> None:
+        with _writable(path), suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def delete_tree(self, path: str) -> None:
+        with _writable(path), suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+
+@contextmanager
+def _writable(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        raise CheckpointUnwritableError.at(path, error) from error
+
+
+@contextmanager
+def _temporary(path: str, data: bytes) -> Iterator[str]:
+    """A durable file beside `path` with the data, gone at the end unless it was renamed."""
+    directory, name = os.path.split(path)
+    temporary = os.path.join(directory, f".{name}.{secrets.token_hex(6)}.tmp")
+    try:
+        _write_durably(temporary, data)
+        yield temporary
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _write_durably(path: str, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        fd = os.open(path, flags, 0o644)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        fd = os.open(path, flags, 0o644)
+    with open(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _rename_if_absent(temporary: str, path: str) -> None:
+    """Create-if-absent without hard links: claim a marker, which O_EXCL makes unique, then rename.
+
+    A claimant that dies between the two leaves the marker; it stays claimed until the marker is
+    removed by hand, which is safe, unlike two winners.
+    """
+    marker = path + ".claim"
+    if os.path.exists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+    os.close(os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+    try:
+        if os.path.exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        os.rename(temporary, path)
+    finally:
+        os.unlink(marker)
+
+
+def _sync_directory(path: str) -> None:
+    """Make the name durable, not only the content."""
+    fd = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

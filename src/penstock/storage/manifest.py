@@ -1,0 +1,155 @@
+"""The manifest of an epoch: everything that is needed to go on from it. Its appearance commits.
+
+Pure data; how manifests are written and found is in `checkpoint_log`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock.errors import CheckpointCorruptError, CheckpointFormatError
+from penstock.storage.file_info import FileInfo
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ChainLink:
+    """A version of a subtask's state, and the files that lead to it from the link before.
+
+    `covers` lists older versions from which the files lead to this one as well: those whose
+    segments were merged into them.
+    """
+
+    version: str
+    files: tuple[FileInfo, ...]
+    covers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SubtaskState:
+    """One subtask: the attempt that made this epoch, and its state's history since an image."""
+
+    token: str
+    chain: tuple[ChainLink, ...] = ()
+
+    @property
+    def version(self) -> str | None:
+        return self.chain[-1].version if self.chain else None
+
+    def with_segment(self, token: str, epoch: int, files: tuple[FileInfo, ...]) -> SubtaskState:
+        if not files:
+            return replace(self, token=token)
+        return SubtaskState(token, (*self.chain, ChainLink(f"{epoch}-{token}", files)))
+
+
+@dataclass(frozen=True)
+class VertexState:
+    """The subtasks of one vertex, and which operators' state they hold."""
+
+    operators: tuple[str, ...]
+    parallelism: int
+    max_parallelism: int
+    subtasks: tuple[SubtaskState, ...]
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """How far a source has been read: split id → (pickled position in base64, finished)."""
+
+    positions: Mapping[str, tuple[str, bool]]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One epoch. `batch` and `offsets` tell which of Spark's batches it was, if any."""
+
+    job_id: str
+    job_name: str
+    epoch: int
+    base: int | None
+    batch: int | None
+    offsets: str | None
+    created: int
+    vertices: Mapping[str, VertexState]
+    sources: Mapping[str, SourceState] = field(default_factory=dict)
+    rows_read: Mapping[str, int] = field(default_factory=dict)
+    """Rows that each Spark source has given so far."""
+    state_types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    committables: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    final: bool = False
+    savepoint: bool = False
+    format: int = FORMAT_VERSION
+
+    def files(self) -> Collection[FileInfo]:
+        return [
+            file
+            for vertex in self.vertices.values()
+            for subtask in vertex.subtasks
+            for link in subtask.chain
+            for file in link.files
+        ]
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(_plain(self), separators=(",", ":"), sort_keys=True).encode()
+
+    @classmethod
+    def from_bytes(cls, path: str, data: bytes) -> Manifest:
+        try:
+            raw = json.loads(data)
+            version = raw["format"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckpointCorruptError.of(path, f"it is not a manifest ({error})") from None
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise CheckpointFormatError.newer(path, version, FORMAT_VERSION)
+        try:
+            return cls(
+                **{
+                    **raw,
+                    "vertices": {k: _vertex(v) for k, v in raw["vertices"].items()},
+                    "sources": {k: _source(v) for k, v in raw["sources"].items()},
+                }
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckpointCorruptError.of(path, f"a part is missing ({error!r})") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, FileInfo):
+        return value.to_json()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _vertex(raw: dict[str, Any]) -> VertexState:
+    return VertexState(
+        tuple(raw["operators"]),
+        raw["parallelism"],
+        raw["max_parallelism"],
+        tuple(_subtask(subtask) for subtask in raw["subtasks"]),
+    )
+
+
+def _subtask(raw: dict[str, Any]) -> SubtaskState:
+    links = tuple(
+        ChainLink(
+            link["version"],
+            tuple(FileInfo.from_json(file) for file in link["files"]),
+            tuple(link["covers"]),
+        )
+        for link in raw["chain"]
+    )
+    return SubtaskState(raw["token"], links)
+
+
+def _source(raw: dict[str, Any]) -> SourceState:
+    positions = {split: (text, done) for split, (text, done) in raw["positions"].items()}
+    return SourceState(positions)

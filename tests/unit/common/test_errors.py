@@ -1,0 +1,138 @@
+"""Errors: built-in kinds, messages that help, and pickling."""
+
+import inspect
+import pickle
+
+import pytest
+
+from penstock import errors
+from penstock.errors import (
+    CheckpointCorruptError,
+    CheckpointError,
+    CheckpointFormatError,
+    CheckpointMismatchError,
+    CheckpointUnwritableError,
+    InvalidArgumentError,
+    InvalidKeyError,
+    InvalidProgramError,
+    JobCancelledError,
+    JobFailedError,
+    LeaseHeldError,
+    PenstockError,
+    RecordTooLargeError,
+    StateError,
+    TypeMismatchError,
+    UnpicklableError,
+    UnsupportedFeatureError,
+    UserFunctionError,
+)
+
+
+def user_error():
+    try:
+        int("x")
+    except ValueError as error:
+        return UserFunctionError.of("map-1", error)
+
+
+EXAMPLES = [
+    PenstockError("a"),
+    TypeMismatchError.of("Integer (int)", "x").inside("[2]").inside("field 'a'"),
+    InvalidArgumentError.of("size", "positive", -1),
+    InvalidArgumentError.unknown_option("penstock.x", "penstock.y"),
+    InvalidProgramError.duplicate_uid("u", "map", "filter"),
+    InvalidProgramError.nothing_to_run(),
+    UnpicklableError.of("function f", TypeError("cannot pickle '_thread.lock' object")),
+    InvalidKeyError.of([1], "lists have no hash"),
+    user_error(),
+    CheckpointError("c"),
+    CheckpointCorruptError.of("/c/1", "checksum differs"),
+    CheckpointFormatError.newer("/c/1", 3, 2),
+    CheckpointMismatchError.other_job("/c", "a", "b"),
+    CheckpointMismatchError.changed_type("op", "count", "Long", "String"),
+    CheckpointUnwritableError.at("/c", PermissionError("denied")),
+    LeaseHeldError.of("/c", "host1:77"),
+    JobCancelledError.of("job"),
+    JobFailedError.of("job", KeyError("k")),
+    UnsupportedFeatureError.of("x", "use y"),
+    UnsupportedFeatureError.no_java("x"),
+    RecordTooLargeError.of("map-1", 10, 5),
+    StateError.needs_key("get_state()"),
+]
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda e: type(e).__name__)
+def test_pickle(error):
+    error.note = "kept"
+    back = pickle.loads(pickle.dumps(error))
+    assert type(back) is type(error)
+    assert str(back) == str(error)
+    assert back.args == error.args
+    assert back.__dict__ == error.__dict__
+
+
+def test_examples_cover_every_type():
+    types = {c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, Exception)}
+    assert types == {type(e) for e in EXAMPLES}
+
+
+@pytest.mark.parametrize(
+    ("error_type", "builtin"),
+    [
+        (TypeMismatchError, TypeError),
+        (InvalidArgumentError, ValueError),
+        (InvalidProgramError, ValueError),
+        (UnpicklableError, TypeError),
+        (InvalidKeyError, TypeError),
+        (UserFunctionError, RuntimeError),
+        (CheckpointError, RuntimeError),
+        (CheckpointCorruptError, CheckpointError),
+        (CheckpointFormatError, CheckpointError),
+        (CheckpointMismatchError, CheckpointError),
+        (CheckpointUnwritableError, OSError),
+        (LeaseHeldError, CheckpointError),
+        (UnsupportedFeatureError, NotImplementedError),
+        (RecordTooLargeError, ValueError),
+        (StateError, RuntimeError),
+    ],
+)
+def test_builtin_kind(error_type, builtin):
+    assert issubclass(error_type, builtin)
+    assert issubclass(error_type, PenstockError)
+
+
+def test_type_mismatch_message():
+    assert str(EXAMPLES[1]) == (
+        "expected Integer (int) at field 'a' [2], got str 'x'; "
+        "convert the value or declare another type"
+    )
+
+
+def test_user_error_names_operator_line_and_cause():
+    error = user_error()
+    line = inspect.getsourcelines(user_error)[1] + 2
+    assert error.operator == "map-1"
+    assert error.location == f"{__file__}:{line}"
+    assert error.original_type == "ValueError"
+    assert "Traceback" in error.traceback_text
+    assert str(error) == (
+        f"operator 'map-1' failed at {__file__}:{line}: "
+        "ValueError: invalid literal for int() with base 10: 'x'"
+    )
+
+
+def test_user_error_without_traceback():
+    assert str(UserFunctionError.of("op", KeyError("k"))) == (
+        "operator 'op' failed at an unknown line: KeyError: 'k'"
+    )
+
+
+def test_values_are_shown_short_and_safely():
+    class Nasty:
+        def __repr__(self):
+            raise RuntimeError
+
+    assert str(InvalidArgumentError.of("x", "y", Nasty())) == (
+        "x must be y, got Nasty <unprintable: RuntimeError>"
+    )
+    assert len(str(InvalidArgumentError.of("x", "y", "a" * 10_000))) < 200

@@ -1,0 +1,71 @@
+"""Watermark strategies are immutable descriptions."""
+
+import datetime as dt
+
+import pytest
+
+from penstock.common import AssignerWithPeriodicWatermarksWrapper, Duration, WatermarkStrategy
+from penstock.common.watermark_strategy import (
+    TimestampAssigner,
+    WatermarkGenerator,
+    WatermarkKind,
+)
+from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+
+
+class Second(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value[1]
+
+
+class Punctuated(WatermarkGenerator):
+    def on_event(self, event, timestamp, output):
+        output.emit_watermark(timestamp)
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+def test_kinds():
+    assert WatermarkStrategy.no_watermarks().kind is WatermarkKind.NONE
+    monotonous = WatermarkStrategy.for_monotonous_timestamps()
+    assert (monotonous.kind, monotonous.out_of_orderness_millis) == (WatermarkKind.BOUNDED, 0)
+    for span in (Duration.of_seconds(2), dt.timedelta(seconds=2), 2000):
+        bounded = WatermarkStrategy.for_bounded_out_of_orderness(span)
+        assert bounded.out_of_orderness_millis == 2000
+    custom = WatermarkStrategy.for_generator(Punctuated)
+    assert custom.kind is WatermarkKind.CUSTOM
+    assert isinstance(custom.generator(), Punctuated)
+
+
+def test_with_gives_a_new_strategy():
+    base = WatermarkStrategy.for_monotonous_timestamps()
+    full = (
+        base.with_timestamp_assigner(Second())
+        .with_idleness(Duration.of_seconds(1))
+        .with_watermark_alignment("g", Duration.of_seconds(3))
+    )
+    assert base == WatermarkStrategy.for_monotonous_timestamps()
+    assert full.timestamp_assigner.extract_timestamp(("a", 5), -1) == 5
+    assert full.idle_timeout_millis == 1000
+    assert (full.alignment.group, full.alignment.max_drift_millis) == ("g", 3000)
+    assert full.alignment.update_interval_millis == 1000
+
+
+def test_assigner_may_be_a_function():
+    strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda v, ts: v * 2)
+    assert strategy.timestamp_assigner.extract_timestamp(4, 0) == 8
+
+
+def test_refuses():
+    strategy = WatermarkStrategy.no_watermarks()
+    with pytest.raises(InvalidArgumentError, match="an instance of TimestampAssigner"):
+        strategy.with_timestamp_assigner(Second)
+    with pytest.raises(InvalidArgumentError, match="idle_timeout must be longer than zero"):
+        strategy.with_idleness(0)
+    with pytest.raises(InvalidArgumentError, match="max_out_of_orderness must be zero or longer"):
+        WatermarkStrategy.for_bounded_out_of_orderness(-1)
+    with pytest.raises(InvalidArgumentError):
+        WatermarkStrategy.for_generator(3)
+    with pytest.raises(UnsupportedFeatureError, match="for_generator"):
+        AssignerWithPeriodicWatermarksWrapper(None)

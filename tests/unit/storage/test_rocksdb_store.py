@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.storage import crash_points
+from penstock.storage.rocksdb_store import RocksdbStore
+
+ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def rows(count: int, value: bytes) -> list[tuple[bytes, bytes | None]]:
+    return [(b"%06d" % n, value) for n in range(count)]
+
+
+def test_many_versions_do_not_pile_up_files(tmp_path):
+    store = RocksdbStore(str(tmp_path))
+    for version in range(40):
+        keys = random.sample(range(5000), 200)
+        store.apply([(b"%06d" % n, os.urandom(50)) for n in keys], str(version))
+    assert len(list((tmp_path / "db").glob("*.sst"))) < 10
+    assert store.version() == "39"
+    store.close()
+
+
+def test_a_reader_goes_on_after_its_files_were_compacted_away(tmp_path):
+    reader, writer = RocksdbStore(str(tmp_path)), RocksdbStore(str(tmp_path))
+    writer.apply(rows(1000, b"1"), "1")
+    assert reader.version() == "1"
+    scan = reader.scan(b"")
+    first = next(scan)
+    for version in range(2, 20):
+        writer.apply(rows(1000, b"%d" % version), str(version))
+    # It has the deleted files open.
+    assert {value for _, value in [first, *scan]} == {b"1"}
+    assert set(reader.get_many([key for key, _ in rows(1000, b"")])) == {b"1"}
+    assert reader.version() == "19"
+    assert {value for _, value in reader.scan(b"")} == {b"19"}
+    reader.close()
+    writer.close()
+
+
+def lose_a_file(tmp_path: Path) -> None:
+    for file in (tmp_path / "db").glob("*.sst"):
+        file.unlink()
+
+
+def test_lost_files_are_noticed_and_the_store_is_empty_again(tmp_path):
+    store = RocksdbStore(str(tmp_path))
+    store.apply(rows(1000, b"1"), "1")
+    store.close()
+    lose_a_file(tmp_path)
+    assert store.version() is None
+    store.apply(rows(10, b"2"), "2")
+    assert (store.version(), len(list(store.scan(b"")))) == ("2", 10)
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["CURRENT", "MANIFEST"])
+def test_a_damaged_store_is_emptied(tmp_path, name):
+    store = RocksdbStore(str(tmp_path))
+    store.apply(rows(1000, b"1"), "1")
+    store.close()
+    (file,) = (tmp_path / "db").glob(name + "*")
+    file.write_bytes(b"garbage")
+    assert store.version() is None
+    store.apply(rows(10, b"2"), "2")
+    assert (store.version(), len(list(store.scan(b"")))) == ("2", 10)
+    store.close()
+
+
+def crash_in_apply(path: Path, batch_bytes: int) -> None:
+    code = f"""
+from penstock.storage.rocksdb_store import RocksdbStore
+store = RocksdbStore({str(path)!r}, batch_bytes={batch_bytes})
+store.apply([(b"%06d" % n, b"new" * 100) for n in range(1000)], "2")
+"""
+    env = {**ENV, crash_points.AT: "store.catch_up"}
+    assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == 37
+
+
+@pytest.mark.parametrize("batch_bytes", [1 << 20, 10_000])
+def test_a_writer_that_dies_leaves_the_old_version_or_none(tmp_path, batch_bytes):
+    store = RocksdbStore(str(tmp_path))
+    store.apply(rows(1000, b"1"), "1")
+    crash_in_apply(tmp_path, batch_bytes)
+    if store.version() is not None:
+        assert store.version() == "1"
+        assert {value for _, value in store.scan(b"")} == {b"1"}
+    store.reset()
+    store.apply(rows(5, b"3"), "3")
+    assert (store.version(), len(list(store.scan(b"")))) == ("3", 5)
+    store.close()
+
+
+def test_an_apply_in_several_batches_ends_with_its_version(tmp_path):
+    store = RocksdbStore(str(tmp_path), batch_bytes=1000)
+    store.apply(rows(1000, b"x" * 50), "1")
+    assert (store.version(), len(list(store.scan(b"")))) == ("1", 1000)
+    store.close()
+
+
+def test_a_broken_source_in_the_second_batch_leaves_no_version(tmp_path):
+    store = RocksdbStore(str(tmp_path), batch_bytes=1000)
+    store.apply(rows(10, b"1"), "1")
+
+    def broken():
+        yield from rows(1000, b"x" * 50)
+        raise OSError("lost the file")
+
+    with pytest.raises(OSError, match="lost"):
+        store.apply(broken(), "2")
+    assert store.version() is None
+    store.close()
