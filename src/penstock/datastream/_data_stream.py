@@ -12,10 +12,10 @@ from penstock.datastream._stream_arguments import (
     declared_type,
     function_or_callable,
     instance_of,
-    key_selector,
     later,
     partition_function,
     refusing,
+    selector_of,
 )
 from penstock.datastream.closeable_iterator import CloseableIterator
 from penstock.datastream.connectors.base import Sink
@@ -225,7 +225,7 @@ class DataStream(OperatorSettings):
 
         The key is what a function gives, a field by position or name, or a tuple of several.
         """
-        select = _key_selector("key_by", key_selector)
+        select = selector_of("key_by", key_selector)
         edges = self._by(ByKey(select, declared_type(key_type)))
         return keyed_stream.KeyedStream(self, edges, select)
 
@@ -234,7 +234,7 @@ class DataStream(OperatorSettings):
     ) -> DataStream:
         """The partitioner chooses the subtask by the key and the number of subtasks."""
         partition = partition_function(partitioner)
-        select = _key_selector("partition_custom", key_selector)
+        select = selector_of("partition_custom", key_selector)
         return self._travelling(Custom(partition, select))
 
     def shuffle(self) -> DataStream:
@@ -302,10 +302,9 @@ class DataStream(OperatorSettings):
 
     def to_spark(self, schema: Any = None) -> DataFrame:
         """Run the job, whose sources must be bounded; its records as a Spark DataFrame."""
-        return self._env._to_spark(self, schema)
+        frame: DataFrame = self._env._to_spark(self, schema)
+        return frame
 
-
-_key_selector = key_selector  # methods have arguments of that name
 
 # Its class derives from DataStream, so it can only be imported once that exists.
 from penstock.datastream import keyed_stream  # noqa: E402

@@ -49,6 +49,13 @@ def function_or_callable(method: str, kind: type[Function], func: Any) -> Any:
     raise _misfit(method, f"a callable or a {kind.__name__}", func)
 
 
+def plain_callable(method: str, func: Any) -> Any:
+    """`func` if it can be called and is no function class of ours."""
+    if callable(func) and not _is_ours(func):
+        return func
+    raise _misfit(method, "a callable", func)
+
+
 def instance_of(method: str, kinds: tuple[type, ...], func: Any) -> Any:
     """`func` if it is of one of the kinds."""
     if isinstance(func, kinds):
@@ -58,7 +65,7 @@ def instance_of(method: str, kinds: tuple[type, ...], func: Any) -> Any:
 
 def _is_ours(func: Any) -> bool:
     cls = func if isinstance(func, type) else type(func)
-    return issubclass(cls, tuple(_HOME) + (Function,))
+    return issubclass(cls, (*_HOME, Function))
 
 
 def _misfit(method: str, wanted: str, func: Any) -> InvalidArgumentError:
@@ -75,14 +82,14 @@ def _misfit(method: str, wanted: str, func: Any) -> InvalidArgumentError:
     return InvalidArgumentError(f"{method} needs {wanted}, got {got}")
 
 
-def key_selector(method: str, selector: Any) -> Callable[[Any], Any]:
+def selector_of(method: str, selector: Any) -> Callable[[Any], Any]:
     """The callable for a key given as function, KeySelector, position, name, or several such."""
     if isinstance(selector, int | str) and not isinstance(selector, bool):
         return getter(selector)
     if isinstance(selector, list | tuple):
         if not selector:
             raise InvalidArgumentError(f"{method} needs at least one field, got none")
-        return tuple_getter([key_selector(method, part) for part in selector])
+        return tuple_getter([selector_of(method, part) for part in selector])
     if isinstance(selector, KeySelector):
         return _without_open(selector).get_key
     if callable(selector) and not _is_ours(selector):

@@ -18,11 +18,11 @@ from penstock.datastream._stream_arguments import (
     function_or_callable,
     instance_of,
     later,
+    plain_callable,
     refusing,
 )
 from penstock.datastream.closeable_iterator import CloseableIterator
 from penstock.datastream.functions import (
-    Function,
     KeyedProcessFunction,
     Partitioner,
     ProcessFunction,
@@ -136,7 +136,7 @@ class KeyedStream(DataStream):
 
         A new state of None removes the key's state.
         """
-        function = function_or_callable("map_with_state", Function, func)
+        function = plain_callable("map_with_state", func)
         return self.map(MapWithState(function, declared_type(state_type)), output_type)
 
     def flat_map_with_state(
@@ -146,14 +146,14 @@ class KeyedStream(DataStream):
         state_type: TypeLike = None,
     ) -> DataStream:
         """Like `map_with_state`, with any number of results, in a list or other iterable."""
-        function = function_or_callable("flat_map_with_state", Function, func)
+        function = plain_callable("flat_map_with_state", func)
         return self.flat_map(FlatMapWithState(function, declared_type(state_type)), output_type)
 
     def filter_with_state(
         self, func: Callable[[Any, Any], tuple[bool, Any]], state_type: TypeLike = None
     ) -> DataStream:
         """Like `map_with_state`; the value goes on if the result is true."""
-        function = function_or_callable("filter_with_state", Function, func)
+        function = plain_callable("filter_with_state", func)
         return self.filter(FilterWithState(function, declared_type(state_type)))
 
     # Where keys play no part any more

@@ -8,8 +8,9 @@ last one, and those for what Python sources still hold) run the same stages on a
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -31,10 +32,20 @@ from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.filesystem import filesystem_for
 
 _IDLE_SECONDS = 0.1
+_STOP_SECONDS = 30
 
 
 class _Stop(Exception):
-    """Ends a query from within: nothing is wrong."""
+    """Ends a query from within.
+
+    Spark takes an error for the end of a stopped query, and logs none, if it reads like this.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "py4j.protocol.Py4JJavaError: An error occurred while calling stop: "
+            "java.lang.InterruptedException"
+        )
 
 
 class SparkExecutor:
@@ -51,6 +62,8 @@ class SparkExecutor:
         self._frames = SourceFrames(session, plan, plan_path, self._layout)
         self._pause = threading.Event()
         self._failure: BaseException | None = None
+        self._ended = threading.Event()
+        self._query: Any = None
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """Epochs until the input ends or `stopping` says so."""
@@ -72,6 +85,7 @@ class SparkExecutor:
 
     def _stream(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         self._failure = None
+        self._ended.clear()
         with query_settings(self._session, self._frames.named):
             frame = self._stages(self._frames.streaming())
             writer = (
@@ -83,34 +97,50 @@ class SparkExecutor:
                 writer = writer.trigger(availableNow=True)
             else:
                 writer = writer.trigger(processingTime=f"{int(self._interval * 1000)} milliseconds")
-            query = writer.start()
+            self._query = writer.start()
+        self._await_end()
+
+    def _await_end(self) -> None:
+        """Wait until the query ends by itself or a batch says that it shall."""
+        query = self._query
         try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            failure = self._failure
-            if isinstance(failure, _Stop):
-                return
-            raise failure if failure is not None else engine_error(error) from None
-        finally:
-            if query.isActive:
+            while query.isActive and not self._ended.wait(0.02):
+                pass
+            if self._ended.is_set():
                 query.stop()
+            else:
+                query.awaitTermination()
+        except StreamingQueryException as error:
+            raise engine_error(error) from None
+        if self._failure is not None:
+            raise self._failure
 
     def _on_batch(
         self, loop: EpochLoop, stopping: Callable[[], bool]
     ) -> Callable[[DataFrame, int], None]:
         def on_batch(frame: DataFrame, batch: int) -> None:
+            if stopping() or (not self._frames.has_spark_sources and loop.exhausted()):
+                self._end_query()
+            before = loop.base
             try:
-                if stopping() or (not self._frames.has_spark_sources and loop.exhausted()):
-                    raise _Stop
-                before = loop.base
                 loop.close(lambda order: self._collect(frame, order), batch, self._offsets(batch))
-                if self._frames.ticking and _idle(before, loop):
-                    self._pause.wait(_IDLE_SECONDS)
             except BaseException as error:
                 self._failure = error
-                raise
+                self._end_query()
+            if self._frames.ticking and _idle(before, loop):
+                self._pause.wait(_IDLE_SECONDS)
 
         return on_batch
+
+    def _end_query(self) -> NoReturn:
+        """Have the query stopped by the thread that waits for it, without a commit of Spark's."""
+        self._ended.set()
+        deadline = time.monotonic() + _STOP_SECONDS
+        while self._query is None or self._query.isActive:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.005)
+        raise _Stop
 
     def _offsets(self, batch: int) -> str:
         """What Spark has written about the batch before it calls us."""

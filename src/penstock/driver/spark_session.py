@@ -12,13 +12,14 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedFeatureError
 
+_LOG_SETTINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "log4j2.properties")
+
 # For a session that we make ourselves: decided before the JVM starts.
 _STATIC = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.speculation": "false",
-    "spark.sql.streaming.streamingQueryListeners": "",
-    "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_LOG_SETTINGS}",
 }
 
 # For the queries of a job, whoever made the session.
@@ -49,18 +50,15 @@ def spark_session(master: str | None, app_name: str) -> SparkSession:
     if active is not None:
         return checked(active)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if not master and "SPARK_MASTER" not in os.environ:
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(app_name)
-    if master:
+    if not _submitted():
+        master = master or "local[*]"
+        if master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.master(master)
-    elif "--master" not in os.environ.get("PYSPARK_SUBMIT_ARGS", "") and not _submitted():
-        builder = builder.master("local[*]")
     for key, value in {**_STATIC, **_LOCAL_FILES}.items():
-        if value:
-            builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    return checked(session)
+        builder = builder.config(key, value)
+    return checked(builder.getOrCreate())
 
 
 def _submitted() -> bool:

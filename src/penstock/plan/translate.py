@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from xxhash import xxh3_64_hexdigest
+from penstock.common.digests import text_digest
 
 from penstock.errors import InvalidProgramError
 from penstock.graph.partitioning import ByKey, Forward, Partitioning, Rebalance
@@ -105,7 +105,7 @@ def _uids(nodes: tuple[Node, ...]) -> dict[int, str]:
         upstream = ",".join(f"{found[e.source]}/{e.tag}" for e in node.inputs)
         shape = f"{kind}({upstream})"
         seen[shape] += 1
-        found[node.id] = f"{kind}-{xxh3_64_hexdigest(f'{shape}#{seen[shape]}')[:12]}"
+        found[node.id] = f"{kind}-{text_digest(f'{shape}#{seen[shape]}')[:12]}"
     return found
 
 
@@ -202,7 +202,7 @@ def _assemble(
 def _vertex_uid(uid: str) -> str:
     """A uid as part of a file's name: what is not plain in it is replaced, and made distinct."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in uid)
-    return plain if plain == uid else f"{plain}-{xxh3_64_hexdigest(uid)[:8]}"
+    return plain if plain == uid else f"{plain}-{text_digest(uid)[:8]}"
 
 
 def _edge_name(partitioning: Partitioning, node: Node) -> str:

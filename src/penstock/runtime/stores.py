@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from xxhash import xxh3_64_hexdigest
+from penstock.common.digests import text_digest
 
 from penstock.runtime.physical import JobSettings
 from penstock.storage.catch_up import catch_up
@@ -21,7 +21,7 @@ _manifests: dict[tuple[str, int], Manifest] = {}
 
 def local_store_path(settings: JobSettings, vertex: str, subtask: int) -> str:
     """Where this host keeps the store of a subtask; other jobs and directories do not meet it."""
-    job = f"{settings.job_id}-{xxh3_64_hexdigest(settings.root)}"
+    job = f"{settings.job_id}-{text_digest(settings.root)}"
     return os.path.join(settings.local_dir, job, f"{vertex}-{subtask}")
 
 

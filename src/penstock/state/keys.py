@@ -149,9 +149,10 @@ def _equal_number(key: Any) -> int | float | None:
 def _encode_object(key: Any) -> bytes:
     state = _state_of(key)
     if state is not None:
+        named = _name_of(key)
         parts = [part for name in sorted(state) for part in (name, state[name])]
         try:
-            return _encode_parts(b"o", (*_name_of(key), *parts))
+            return _encode_parts(b"o", (*named, *parts))
         except InvalidKeyError:
             pass  # an attribute that is no key, a list for example
     return b"p" + _pickled(key)

@@ -10,6 +10,7 @@ from typing import Any
 from penstock.datastream.state import ListState
 from penstock.errors import InvalidArgumentError
 from penstock.state.backend import KeyScope, StateBase
+from penstock.state.live import dump_value
 from penstock.state.ttl import Lifetime, Stamped
 from penstock.storage.entries import Entry
 
@@ -111,7 +112,7 @@ class LiveListState(ListState[Any]):
 
     def _read(self, current: _List) -> list[Any]:
         if current.stored is None:
-            current.stored = []
+            current.stored, current.chunks = [], 0
             for _, raw in self._base.scan(self._base.address(self.name, self._scope.key)):
                 current.stored.extend(self._unpack(raw))
                 current.chunks += 1
@@ -152,7 +153,7 @@ class LiveListState(ListState[Any]):
     def _pack(self, values: list[Any]) -> bytes:
         parts = []
         for value in values:
-            data = self._dumps(value)
+            data = dump_value(self.name, self._dumps, value)
             parts.append(_LENGTH.pack(len(data)))
             parts.append(data)
         return b"".join(parts)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.errors import PenstockError, StateError
+from penstock.errors import PenstockError, StateError, short_repr
 from penstock.state.backend import KeyScope, StateBase
 from penstock.storage.entries import Entry
 
@@ -60,19 +60,22 @@ class LiveTable:
         for key in self.dirty:
             value = self.live[key]
             address = self.base.address(self.name, key)
-            entries.append(address.entry(None if value is None else self._dump(value)))
+            raw = None if value is None else dump_value(self.name, self.dumps, value)
+            entries.append(address.entry(raw))
         self.dirty.clear()
         if len(self.live) > keep:
             self.live.clear()
         return entries
 
-    def _dump(self, value: Any) -> bytes:
-        try:
-            return self.dumps(value)
-        except PenstockError:
-            raise
-        except Exception as error:
-            raise StateError(
-                f"a value of state {self.name!r} cannot be stored: "
-                f"{type(error).__name__}: {error}; got {type(value).__name__}"
-            ) from error
+
+def dump_value(state: str, dumps: Callable[[Any], bytes], value: Any) -> bytes:
+    """The bytes of a value, or an error that names the state."""
+    try:
+        return dumps(value)
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise StateError(
+            f"a value of state {state!r} cannot be stored: {type(error).__name__}: {error}; "
+            f"got {short_repr(value)}; store what can be pickled"
+        ) from error

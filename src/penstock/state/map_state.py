@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.datastream.state import MapState
+from penstock.errors import TypeMismatchError
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keys import decode_key, encode_key
+from penstock.state.live import dump_value
 from penstock.state.ttl import Lifetime
 from penstock.storage.entries import Entry
 
@@ -49,15 +51,14 @@ class LiveMapState(MapState[Any, Any]):
         self._dirty: set[Any] = set()
 
     def get(self, key: Any) -> Any:
-        found = self._find(key)
+        found = self._find(self._converted(key))
         return None if found is _ABSENT else found
 
     def contains(self, key: Any) -> bool:
-        return self._find(key) is not _ABSENT
+        return self._find(self._converted(key)) is not _ABSENT
 
     def put(self, key: Any, value: Any) -> None:
-        if self._convert_key is not None:
-            key = self._convert_key(key)
+        key = self._converted(key)
         if self._convert_value is not None:
             value = self._convert_value(value)
         if self._lifetime is not None:
@@ -69,7 +70,7 @@ class LiveMapState(MapState[Any, Any]):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        self._set(key, _ABSENT)
+        self._set(self._converted(key), _ABSENT)
 
     def items(self) -> Iterable[tuple[Any, Any]]:
         current = self._complete()
@@ -101,7 +102,7 @@ class LiveMapState(MapState[Any, Any]):
             current = self._maps[key]
             for map_key in current.dirty:
                 value = current.values[map_key]
-                raw = None if value is _ABSENT else self._dumps(value)
+                raw = None if value is _ABSENT else dump_value(self.name, self._dumps, value)
                 entries.append(address.entry(raw, encode_key(map_key)))
                 if value is _ABSENT and current.complete:
                     del current.values[map_key]
@@ -110,6 +111,16 @@ class LiveMapState(MapState[Any, Any]):
         if sum(map(len, (m.values for m in self._maps.values()))) > keep:
             self._maps.clear()
         return entries
+
+    def _converted(self, key: Any) -> Any:
+        return key if self._convert_key is None else self._convert_key(key)
+
+    def _key_of(self, raw: bytes) -> Any:
+        """The map key as it was put, as far as its type tells: 1.0 is stored as 1."""
+        try:
+            return self._converted(decode_key(raw))
+        except TypeMismatchError:
+            return decode_key(raw)
 
     def _current(self) -> _Map:
         key = self._scope.key
@@ -147,7 +158,7 @@ class LiveMapState(MapState[Any, Any]):
         current = self._current()
         if not current.complete:
             stored = self._base.scan(self._base.address(self.name, self._scope.key))
-            loaded = {decode_key(map_key): self._loads(raw) for map_key, raw in stored}
+            loaded = {self._key_of(map_key): self._loads(raw) for map_key, raw in stored}
             loaded.update(current.values)
             current.values = loaded
             current.complete = True
