@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from typing import Any
 
 from penstock import options
@@ -14,6 +17,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.records import RecordMaker
+from penstock.storage.filesystem import filesystem_for
 
 
 def is_local(configuration: Configuration) -> bool:
@@ -53,6 +57,29 @@ def source_of_frame(frame: Any, record_type: Any, bounded: bool | None) -> Spark
         bounded=not frame.isStreaming if bounded is None else bounded,
         frame=frame,
     )
+
+
+def spool_for(configuration: Configuration, schema: Any) -> tuple[str, Any]:
+    """A directory for the rows of a result, gone when this process ends, and its Arrow schema."""
+    parent = configuration.get(options.CHECKPOINT_DIR)
+    if parent is not None:
+        parent = filesystem_for(parent)[1]
+        os.makedirs(parent, exist_ok=True)
+    directory = tempfile.mkdtemp(prefix="penstock-rows-", dir=parent)
+    atexit.register(shutil.rmtree, directory, True)
+    frames = _lazily("penstock.driver.spark_results")
+    return directory, frames.arrow_schema(_session(configuration, "Penstock"), schema)
+
+
+def frame_of_spool(configuration: Configuration, directory: str, schema: Any) -> Any:
+    session = _session(configuration, "Penstock")
+    return session.read.schema(schema).parquet(directory)
+
+
+def frame_of_values(configuration: Configuration, values: list[Any]) -> Any:
+    """A frame of collected values; Spark finds the types."""
+    frames = _lazily("penstock.driver.spark_results")
+    return frames.frame_of_values(_session(configuration, "Penstock"), values)
 
 
 def _session(configuration: Configuration, name: str) -> Any:

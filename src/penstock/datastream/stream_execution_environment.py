@@ -21,8 +21,16 @@ from penstock.datastream.closeable_iterator import CloseableIterator
 from penstock.datastream.connectors.base import Committable, Source
 from penstock.datastream.connectors.collection import CollectionSource
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.connectors.spool_sink import SpoolSink
 from penstock.datastream.execution_mode import RuntimeExecutionMode
-from penstock.datastream.spark_interface import executor_for, slots, source_of_frame
+from penstock.datastream.spark_interface import (
+    executor_for,
+    frame_of_spool,
+    frame_of_values,
+    slots,
+    source_of_frame,
+    spool_for,
+)
 from penstock.driver.epoch_loop import EpochReport
 from penstock.driver.job import Job, RunningJob
 from penstock.errors import InvalidArgumentError, InvalidProgramError, UnsupportedFeatureError
@@ -91,9 +99,7 @@ class StreamExecutionEnvironment:
             return self._configuration.get(options.MAX_PARALLELISM)
         return None
 
-    def set_runtime_mode(
-        self, execution_mode: RuntimeExecutionMode
-    ) -> StreamExecutionEnvironment:
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
         self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
         return self
 
@@ -149,9 +155,7 @@ class StreamExecutionEnvironment:
 
     # Sources
 
-    def from_collection(
-        self, collection: Sequence[Any], type_info: Any = None
-    ) -> DataStream:
+    def from_collection(self, collection: Sequence[Any], type_info: Any = None) -> DataStream:
         """A stream of the values of a list, in order."""
         if isinstance(collection, str | bytes) or not hasattr(collection, "__iter__"):
             raise InvalidArgumentError.of("collection", "a list or another iterable", collection)
@@ -185,7 +189,10 @@ class StreamExecutionEnvironment:
         """A stream of a source, written in Python or built in."""
         if not isinstance(source, Source):
             raise InvalidArgumentError.of("source", "a Source instance", source)
-        if watermark_strategy is not None and watermark_strategy != WatermarkStrategy.no_watermarks():
+        if (
+            watermark_strategy is not None
+            and watermark_strategy != WatermarkStrategy.no_watermarks()
+        ):
             raise UnsupportedFeatureError.of("watermarks", "pass WatermarkStrategy.no_watermarks()")
         declared = None if type_info is None else type_info_of(type_info)
         return self._add_source(source_name, PythonSource(source), declared)
@@ -319,6 +326,16 @@ class StreamExecutionEnvironment:
             return iterator
         with iterator:
             return [value for value, _ in zip(iterator, range(limit), strict=False)]
+
+    def _to_spark(self, stream: DataStream, schema: Any) -> Any:
+        """Run the program; what reaches the stream's end as a DataFrame."""
+        if schema is None:
+            values = list(stream.execute_and_collect())
+            return frame_of_values(self._configuration, values)
+        directory, arrow_schema = spool_for(self._configuration, schema)
+        stream.sink_to(SpoolSink(directory, arrow_schema)).name("Spark DataFrame")
+        self.execute()
+        return frame_of_spool(self._configuration, directory, schema)
 
 
 def _check_count(what: str, value: Any) -> None:

@@ -23,9 +23,7 @@ def adopt(manifest: Manifest, plan: PhysicalPlan, root: str) -> tuple[Manifest, 
     vertices = {vertex.uid: _vertex(manifest, vertex) for vertex in plan.vertices}
     if all(manifest.vertices.get(uid) == state for uid, state in vertices.items()):
         return manifest, False
-    changed = replace(
-        manifest, epoch=manifest.epoch + 1, base=manifest.epoch, vertices=vertices
-    )
+    changed = replace(manifest, epoch=manifest.epoch + 1, base=manifest.epoch, vertices=vertices)
     return changed, True
 
 
@@ -92,9 +90,7 @@ def check_types(uid: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> 
     for name, declared in now.items():
         stored = before.get(name)
         if stored is not None and stored != declared:
-            raise CheckpointMismatchError.changed_type(
-                uid, name, _shown(stored), _shown(declared)
-            )
+            raise CheckpointMismatchError.changed_type(uid, name, _shown(stored), _shown(declared))
 
 
 def _shown(described: Mapping[str, Any]) -> str:

@@ -95,7 +95,7 @@ class EpochLoop:
             operator = vertex.operators[0].operator
             if isinstance(operator, PythonSource):
                 uid = vertex.operators[0].uid
-                positions = self.base.sources[uid].positions if self._knows(uid) else {}
+                positions = self._positions(uid)
                 for split in self.plan.splits[uid]:
                     if not positions.get(split.split_id, ("", False))[1]:
                         return False
@@ -103,8 +103,10 @@ class EpochLoop:
                     return False
         return True
 
-    def _knows(self, uid: str) -> bool:
-        return self.base is not None and uid in self.base.sources
+    def _positions(self, uid: str) -> Mapping[str, tuple[str, bool]]:
+        if self.base is None or uid not in self.base.sources:
+            return {}
+        return self.base.sources[uid].positions
 
     def close(
         self,

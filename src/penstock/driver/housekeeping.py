@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from penstock.runtime.physical import PhysicalPlan
@@ -42,7 +43,11 @@ class Housekeeper:
     """Does one rewriting at a time, in a thread that waits for the process."""
 
     def __init__(
-        self, log: CheckpointLog, plan: PhysicalPlan, retained: int, policy: CompactionPolicy | None = None
+        self,
+        log: CheckpointLog,
+        plan: PhysicalPlan,
+        retained: int,
+        policy: CompactionPolicy | None = None,
     ) -> None:
         self._log = log
         self._plan = plan
@@ -113,14 +118,12 @@ class Housekeeper:
                 files = tuple(FileInfo.from_json(file) for file in answer["files"])
                 inputs = frozenset(file.path for file in compaction.inputs)
                 with self._lock:
-                    self._done.append(
-                        _Rewritten(vertex, subtask, inputs, files, compaction.result)
-                    )
+                    self._done.append(_Rewritten(vertex, subtask, inputs, files, compaction.result))
 
         self._thread = threading.Thread(target=work, name="penstock images", daemon=True)
         self._thread.start()
 
-    def _in_process(self, order: dict[str, object]) -> dict[str, list[dict[str, object]]] | None:
+    def _in_process(self, order: Mapping[str, object]) -> dict[str, list[dict[str, object]]] | None:
         self._process = process = subprocess.Popen(
             [sys.executable, "-m", "penstock.storage.compaction"],
             stdin=subprocess.PIPE,
@@ -146,7 +149,9 @@ def _with(manifest: Manifest, rewritten: _Rewritten) -> Manifest:
 
 def _shortened(subtask: SubtaskState, rewritten: _Rewritten) -> SubtaskState:
     """The chain with the links whose files were rewritten replaced by one."""
-    before, within, after = [], [], []
+    before: list[ChainLink] = []
+    within: list[ChainLink] = []
+    after: list[ChainLink] = []
     for link in subtask.chain:
         paths = {file.path for file in link.files}
         if paths <= rewritten.inputs:

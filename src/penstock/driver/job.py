@@ -156,9 +156,7 @@ class Job:
             base = self._base(log)
             plan = self._with_splits(self.plan)
             plan_path = self._write_plan(plan)
-            keeper = Housekeeper(
-                log, plan, self.configuration.get(options.CHECKPOINTS_RETAINED)
-            )
+            keeper = Housekeeper(log, plan, self.configuration.get(options.CHECKPOINTS_RETAINED))
             loop = EpochLoop(
                 plan,
                 log,

@@ -41,8 +41,10 @@ class LocalExecutor:
             started = time.monotonic()
             before = loop.base
             _close(loop, self.execute, final=False)
-            idle = before is not None and loop.base is not None and (
-                before.sources == loop.base.sources
+            idle = (
+                before is not None
+                and loop.base is not None
+                and (before.sources == loop.base.sources)
             )
             pause = max(self._interval, _IDLE_SECONDS if idle else 0)
             time.sleep(max(0.0, pause - (time.monotonic() - started)))

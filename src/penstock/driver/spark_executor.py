@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 from pyspark.errors import StreamingQueryException
@@ -123,7 +124,7 @@ class SparkExecutor:
                 self._end_query()
             before = loop.base
             try:
-                loop.close(lambda order: self._collect(frame, order), batch, self._offsets(batch))
+                loop.close(partial(self._collect, frame), batch, self._offsets(batch))
             except BaseException as error:
                 self._failure = error
                 self._end_query()
@@ -156,7 +157,7 @@ class SparkExecutor:
             with query_settings(self._session, self._frames.named):
                 frame = self._stages(self._frames.calls())
                 try:
-                    loop.close(lambda order, f=frame: self._collect(f, order), final=final)
+                    loop.close(partial(self._collect, frame), final=final)
                     return
                 except RunAgain:
                     continue

@@ -6,6 +6,7 @@ from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, SparkSourceTask
 from penstock.runtime.operators.sources import PythonSource, SparkSource
@@ -32,8 +33,9 @@ class SourceFrames:
         self._python_unbounded = any(not v.operators[0].operator.bounded for v in python)
         self.has_spark_sources = bool(self._spark)
         self._has_python_sources = bool(python)
-        self._inputs = {v.index: self._input(v) for v in self._spark}
-        self.named = all(_is_named(frame) for frame in self._inputs.values())
+        given = [v.operators[0].operator.frame for v in self._spark]
+        self.named = all(_is_named(frame) for frame in given if frame.isStreaming)
+        """Whether sources can be told apart by name: then they may change between runs."""
         self.ends_by_itself = (
             self.has_spark_sources
             and not self._python_unbounded
@@ -45,7 +47,7 @@ class SourceFrames:
     def streaming(self) -> DataFrame:
         """The source stage of the streaming plan."""
         frames = [
-            self._inputs[v.index]
+            self._input(v)
             .coalesce(v.parallelism)
             .mapInArrow(SparkSourceTask(self._plan_path, v.index), ROW_SCHEMA)
             for v in self._spark
@@ -65,11 +67,10 @@ class SourceFrames:
 
     def _ticks(self) -> DataFrame:
         """One row per subtask in every batch; a batch whenever the trigger asks."""
-        reader = self._session.readStream.format("rate-micro-batch")
-        if self.named:
-            reader = reader.name("penstock_calls")
         return (
-            reader.option("rowsPerBatch", self._subtasks)
+            self._reader("penstock_calls")
+            .format("rate-micro-batch")
+            .option("rowsPerBatch", self._subtasks)
             .option("numPartitions", self._subtasks)
             .option("advanceMillisPerBatch", 1)
             .load()
@@ -86,12 +87,13 @@ class SourceFrames:
         path = f"{self._layout.source(vertex.uid)}/rows"
         if not _exists(f"{path}/_SUCCESS"):
             frame.write.mode("overwrite").parquet(path)
-        return (
-            self._session.readStream.schema(frame.schema)
-            .name(f"rows_{_identifier(vertex.uid)}")
-            .option("maxFilesPerTrigger", _FILES_PER_SUBTASK * vertex.parallelism)
-            .parquet(path)
-        )
+        reader = self._reader(f"rows_{_identifier(vertex.uid)}").schema(frame.schema)
+        most = _FILES_PER_SUBTASK * vertex.parallelism
+        return reader.option("maxFilesPerTrigger", most).parquet(path)
+
+    def _reader(self, name: str) -> DataStreamReader:
+        reader = self._session.readStream
+        return reader.name(name) if self.named else reader
 
 
 def _exists(path: str) -> bool:

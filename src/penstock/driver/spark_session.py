@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -66,7 +65,7 @@ def _submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def checked(session: Any) -> SparkSession:
+def checked(session: SparkSession) -> SparkSession:
     if not hasattr(session, "_jsparkSession"):
         raise UnsupportedFeatureError(
             "Spark Connect sessions cannot run Penstock jobs, since they have no local properties "

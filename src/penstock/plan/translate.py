@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from penstock.common.digests import text_digest
-
 from penstock.errors import InvalidProgramError
 from penstock.graph.partitioning import ByKey, Forward, Partitioning, Rebalance
 from penstock.graph.stream_graph import Chaining, Edge, Node

@@ -85,12 +85,15 @@ def dump(value: Any) -> bytes:
 
 
 def constant(values: Any) -> bool:
-    """Whether none of the values can change: constants, and tuples of such."""
+    """Whether none of the values can change: constants, and tuples of such.
+
+    An instance of a tuple's subclass may have attributes beside its elements: those can change.
+    """
     types = set(map(type, values))
     rest = types - _CONSTANT
     if not rest:
         return True
-    if any(not issubclass(cls, tuple) for cls in rest):
+    if any(not issubclass(cls, tuple) or cls.__dictoffset__ for cls in rest):
         return False
     return constant(
         list(chain.from_iterable(value for value in values if isinstance(value, tuple)))

@@ -20,8 +20,13 @@ from penstock.errors import InvalidArgumentError
 @lru_cache(maxsize=256)
 def record_class(names: tuple[str, ...]) -> Any:
     """The class of records with these fields, the same one for the same names in a process."""
-    cls: Any = namedtuple("Record", names, rename=True)  # noqa: PYI024 - made at run time
-    cls.__reduce__ = lambda self: (_make_record, (names, tuple(self)))
+    make: Any = namedtuple
+    cls = make("Record", names, rename=True)
+
+    def reduce(self: Any) -> tuple[Any, ...]:
+        return _make_record, (names, tuple(self))
+
+    cls.__reduce__ = reduce
     return cls
 
 

@@ -14,6 +14,7 @@ from penstock.datastream.state import (
     MapStateDescriptor,
     ReducingState,
     ReducingStateDescriptor,
+    StateDescriptor,
     ValueState,
     ValueStateDescriptor,
 )
@@ -70,25 +71,32 @@ class TaskRuntimeContext(RuntimeContext):
         return self._metrics
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return self._state(state_descriptor, ValueStateDescriptor, "get_state")
+        state: ValueState[Any] = self._state(state_descriptor, ValueStateDescriptor)
+        return state
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        return self._state(state_descriptor, ListStateDescriptor, "get_list_state")
+        state: ListState[Any] = self._state(state_descriptor, ListStateDescriptor)
+        return state
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return self._state(state_descriptor, MapStateDescriptor, "get_map_state")
+        state: MapState[Any, Any] = self._state(state_descriptor, MapStateDescriptor)
+        return state
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        return self._state(state_descriptor, ReducingStateDescriptor, "get_reducing_state")
+        state: ReducingState[Any] = self._state(state_descriptor, ReducingStateDescriptor)
+        return state
 
     def get_aggregating_state(
         self, state_descriptor: AggregatingStateDescriptor
     ) -> AggregatingState[Any, Any]:
-        return self._state(state_descriptor, AggregatingStateDescriptor, "get_aggregating_state")
+        state: AggregatingState[Any, Any] = self._state(
+            state_descriptor, AggregatingStateDescriptor
+        )
+        return state
 
-    def _state(self, descriptor: Any, expected: type, method: str) -> Any:
+    def _state(self, descriptor: StateDescriptor, expected: type) -> Any:
         if not isinstance(descriptor, expected):
-            raise StateError(f"{method} takes a {expected.__name__}, got {descriptor!r}")
+            raise StateError(f"expected a {expected.__name__}, got {descriptor!r}")
         if self._keyed_state is None:
             raise StateError(
                 f"operator {self._name!r} has no keyed state, since its input is not keyed; "

@@ -6,7 +6,6 @@ import os
 from collections.abc import Collection
 
 from penstock.common.digests import text_digest
-
 from penstock.runtime.physical import JobSettings
 from penstock.storage.catch_up import catch_up
 from penstock.storage.checkpoint_layout import CheckpointLayout

@@ -59,9 +59,7 @@ def run_stage(
     return attempt.run(work)
 
 
-def run_python_sources(
-    plan: PhysicalPlan, subtask: int, order: EpochOrder
-) -> Iterator[list[Row]]:
+def run_python_sources(plan: PhysicalPlan, subtask: int, order: EpochOrder) -> Iterator[list[Row]]:
     """One subtask of every Python source."""
     vertices = [
         v

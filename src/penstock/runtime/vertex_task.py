@@ -7,7 +7,6 @@ else it is dropped and made anew, since a failed attempt must not leak through `
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 from penstock.datastream.connectors.base import InitContext
@@ -334,5 +333,3 @@ def located(error: PenstockError, name: str, location: str) -> PenstockError:
 
 def user_error(name: str, location: str, error: BaseException) -> PenstockError:
     return UserFunctionError.of(f"{name} ({location})", error)
-
-

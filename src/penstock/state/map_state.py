@@ -137,7 +137,7 @@ class LiveMapState(MapState[Any, Any]):
 
     def _find(self, key: Any) -> Any:
         current = self._current()
-        value = current.values.get(key, None)
+        value: Any = current.values.get(key)
         if value is None and key not in current.values:
             value = _ABSENT if current.complete else self._load(key)
             if value is not _ABSENT or not current.complete:

@@ -54,14 +54,14 @@ class CheckpointLog:
         under way has not been acknowledged yet. `keep` names further files that are in use.
         """
         epochs = self.epochs()
+        if not epochs:
+            return []
+        retained = max(retained, 1)
         kept, dropped = epochs[-retained:], epochs[:-retained]
+        # Read first: if one to be kept is damaged, the older ones are still there.
+        needed = {file.path for epoch in kept for file in self.read(epoch).files()} | keep
         for epoch in dropped:
             self.fs.delete(self.layout.manifest(epoch))
-        if not kept:
-            return []
-        needed = set(keep)
-        for epoch in kept:
-            needed.update(file.path for file in self.read(epoch).files())
         removed = []
         for name in self.fs.list(self.layout.state):
             parsed = parse_state_file(name)

@@ -113,7 +113,7 @@ class Manifest:
                     "sources": {k: _source(v) for k, v in raw["sources"].items()},
                 }
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointCorruptError.of(path, f"a part is missing ({error!r})") from None
 
 

@@ -138,9 +138,7 @@ def test_several_selectors_make_a_tuple() -> None:
 
 
 def roll(kind: str, field: int | str, records: list[Any]) -> Any:
-    function: Callable[[Any, Any], Any] = pickle.loads(
-        pickle.dumps(rolling_function(kind, field))
-    )
+    function: Callable[[Any, Any], Any] = pickle.loads(pickle.dumps(rolling_function(kind, field)))
     return reduce(function, records)
 
 

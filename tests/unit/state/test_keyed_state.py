@@ -1,0 +1,709 @@
+"""Keyed state over a byte store: the same as a dict, wherever epochs end and instances die."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.common import Types
+from penstock.common.types import Row
+from penstock.datastream.functions import AggregateFunction
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from penstock.errors import InvalidArgumentError, StateError, TypeMismatchError
+from penstock.state import keyed_state as keyed_state_module
+from penstock.state import list_state as list_state_module
+from penstock.state.backend import KeyScope, StateBase
+from penstock.state.key_groups import key_group_of
+from penstock.state.keyed_state import KeyedState
+from penstock.state.keys import encode_key
+from penstock.storage.entries import Entry
+from penstock.storage.memory_store import MemoryStore
+
+MOST = 128
+DAY = 86_400_000
+
+
+class Subtask:
+    """A subtask that owns all key groups: its store, its clock, its epochs."""
+
+    def __init__(self, keep: int = 1000) -> None:
+        self.store = MemoryStore()
+        self.keep = keep
+        self.epoch = 1
+        self.now = DAY
+        self.remake()
+
+    def remake(self) -> None:
+        """What a crash leaves: the store as of the last cut."""
+        self.scope = KeyScope()
+        base = StateBase("op", MOST, lambda: self.store)
+        self.state = KeyedState(
+            self.scope,
+            base,
+            (0, MOST - 1),
+            now=lambda: self.now,
+            epoch=lambda: self.epoch,
+            keep=self.keep,
+        )
+        self.state.begin_epoch()
+
+    def at(self, key: Any, descriptor: StateDescriptor) -> Any:
+        self.scope.key = key
+        return self.state.get(descriptor)
+
+    def cut(self) -> list[Entry]:
+        """End the epoch: the changes are acknowledged and reach the store."""
+        entries = self.state.snapshot()
+        self.store.apply([(e.packed(), e.value) for e in entries], f"v{self.epoch}")
+        self.epoch += 1
+        self.state.begin_epoch()
+        return entries
+
+
+class Mean(AggregateFunction):
+    """The accumulator is a list that is changed in place."""
+
+    def create_accumulator(self) -> Any:
+        return [0, 0]
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        accumulator[0] += value
+        accumulator[1] += 1
+        return accumulator
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator[0] / accumulator[1]
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return [a[0] + b[0], a[1] + b[1]]
+
+
+VALUE = ValueStateDescriptor("value", Types.INT())
+ANYTHING = ValueStateDescriptor("anything")
+LIST = ListStateDescriptor("list", Types.INT())
+MAP = MapStateDescriptor("map", Types.STRING(), Types.INT())
+SUM = ReducingStateDescriptor("sum", lambda a, b: a + b, Types.INT())
+MEAN = AggregatingStateDescriptor("mean", Mean())
+
+# The dict model
+
+
+class Model:
+    """What the states hold, as plain values under (state, key)."""
+
+    def __init__(self) -> None:
+        self.data: dict[tuple[str, Any], Any] = {}
+
+    def copy(self) -> Model:
+        made = Model()
+        made.data = {
+            at: list(v) if isinstance(v, list) else dict(v) if isinstance(v, dict) else v
+            for at, v in self.data.items()
+        }
+        return made
+
+    def apply(self, key: Any, op: tuple[Any, ...]) -> None:
+        name, *arguments = op
+        kind, _, verb = name.partition(".")
+        at = (kind, key)
+        if verb == "clear":
+            self.data.pop(at, None)
+        elif kind in ("value", "anything"):
+            self.data[at] = arguments[0]
+        elif name == "list.update":
+            self.data[at] = list(arguments[0])
+        elif name == "list.add_all":
+            self.data.setdefault(at, []).extend(arguments[0])
+        elif name == "list.add":
+            self.data.setdefault(at, []).append(arguments[0])
+        elif name == "map.put":
+            self.data.setdefault(at, {})[arguments[0]] = arguments[1]
+        elif name == "map.remove":
+            self.data.get(at, {}).pop(arguments[0], None)
+        else:  # sum, mean
+            self.data.setdefault(at, []).append(arguments[0])
+
+    def check(self, subtask: Subtask, key: Any, kind: str) -> None:
+        expected = self.data.get((kind, key))
+        if kind in ("value", "anything"):
+            found = subtask.at(key, {"value": VALUE, "anything": ANYTHING}[kind]).value()
+        elif kind == "list":
+            found, expected = list(subtask.at(key, LIST).get()), expected or []
+        elif kind == "map":
+            found, expected = dict(subtask.at(key, MAP).items()), expected or {}
+            assert subtask.at(key, MAP).is_empty() == (not expected)
+        elif kind == "sum":
+            found, expected = subtask.at(key, SUM).get(), sum(expected) if expected else None
+        else:
+            found = subtask.at(key, MEAN).get()
+            expected = sum(expected) / len(expected) if expected else None
+        assert found == expected, (kind, key)
+
+
+DESCRIPTORS = {
+    "value": VALUE,
+    "anything": ANYTHING,
+    "list": LIST,
+    "map": MAP,
+    "sum": SUM,
+    "mean": MEAN,
+}
+
+small = st.integers(-5, 5)
+map_keys = st.sampled_from(["", "a", "b", "é"])
+record_keys = st.sampled_from([0, "a", ("a", 1), None])
+changes = st.one_of(
+    st.tuples(st.just("value.update"), small),
+    st.tuples(st.just("anything.update"), st.sampled_from([None, {"a": [1]}, "x", 0, ""])),
+    st.tuples(st.just("list.add"), small),
+    st.tuples(st.just("list.add_all"), st.lists(small, max_size=3)),
+    st.tuples(st.just("list.update"), st.lists(small, max_size=3)),
+    st.tuples(st.just("map.put"), map_keys, small),
+    st.tuples(st.just("map.remove"), map_keys),
+    st.tuples(st.just("sum.add"), small),
+    st.tuples(st.just("mean.add"), small),
+    st.tuples(st.sampled_from([f"{kind}.clear" for kind in DESCRIPTORS])),
+)
+steps = st.one_of(
+    st.tuples(st.just("change"), record_keys, changes),
+    st.tuples(st.just("change"), record_keys, changes),
+    st.tuples(st.just("read"), record_keys, st.sampled_from(list(DESCRIPTORS))),
+    st.tuples(st.just("map get"), record_keys, map_keys),
+    st.just(("cut",)),
+    st.just(("remake",)),
+    st.just(("crash",)),
+)
+
+
+@settings(max_examples=400)
+@given(steps=st.lists(steps, max_size=40), keep=st.sampled_from([0, 2, 1000]))
+def test_states_are_what_a_dict_is(steps, keep):
+    run_against_model(steps, keep)
+
+
+@settings(max_examples=100)
+@given(steps=st.lists(steps, max_size=40))
+def test_long_lists_are_written_as_one(steps):
+    before = list_state_module._MANY_CHUNKS
+    list_state_module._MANY_CHUNKS = 1
+    try:
+        run_against_model(steps, 1000)
+    finally:
+        list_state_module._MANY_CHUNKS = before
+
+
+def run_against_model(steps: list[tuple[Any, ...]], keep: int) -> None:
+    subtask, model = Subtask(keep), Model()
+    acknowledged = model.copy()
+    for step in steps:
+        if step[0] == "change":
+            _, key, (name, *arguments) = step
+            kind, _, verb = name.partition(".")
+            getattr(subtask.at(key, DESCRIPTORS[kind]), verb)(*arguments)
+            model.apply(key, step[2])
+        elif step[0] == "read":
+            model.check(subtask, *step[1:])
+        elif step[0] == "map get":
+            _, key, map_key = step
+            expected = model.data.get(("map", key), {})
+            assert subtask.at(key, MAP).get(map_key) == expected.get(map_key)
+            assert subtask.at(key, MAP).contains(map_key) == (map_key in expected)
+        elif step[0] == "cut":
+            subtask.cut()
+            acknowledged = model.copy()
+        elif step[0] == "remake":  # the instance is dropped between epochs
+            subtask.cut()
+            subtask.remake()
+            acknowledged = model.copy()
+        else:  # what was not acknowledged is gone
+            subtask.remake()
+            model = acknowledged.copy()
+    for key in (0, "a", ("a", 1), None):
+        for kind in DESCRIPTORS:
+            model.check(subtask, key, kind)
+    subtask.cut()
+    subtask.remake()
+    for key in (0, "a", ("a", 1), None):
+        for kind in DESCRIPTORS:
+            model.check(subtask, key, kind)
+
+
+# What is written
+
+
+def test_an_epoch_writes_what_changed():
+    subtask = Subtask()
+    for key in range(100):
+        subtask.at(key, VALUE).update(key)
+    assert len(subtask.cut()) == 100
+    subtask.at(7, VALUE).update(8)
+    subtask.at(9, VALUE).value()
+    (entry,) = subtask.cut()
+    assert (entry.operator, entry.state, entry.key) == ("op", "value", encode_key(7))
+    assert entry.key_group == key_group_of(encode_key(7), MOST)
+    assert subtask.cut() == []
+
+
+def test_appending_to_a_long_list_writes_what_was_added():
+    subtask = Subtask()
+    subtask.at("k", LIST).add_all(list(range(1000)))
+    subtask.cut()
+    subtask.at("k", LIST).add(7)
+    (entry,) = subtask.cut()
+    assert len(entry.value) < 10
+
+
+def test_a_list_in_many_chunks_is_written_back_as_one_when_it_is_read():
+    subtask = Subtask()
+    for number in range(80):
+        subtask.at("k", LIST).add(number)
+        assert len(subtask.cut()) == 1
+    assert subtask.store.approximate_size() > 80
+    assert list(subtask.at("k", LIST).get()) == list(range(80))
+    subtask.cut()
+    assert len(list(subtask.store.scan(b""))) == 1
+    subtask.remake()
+    assert list(subtask.at("k", LIST).get()) == list(range(80))
+    assert subtask.cut() == []
+
+
+def test_one_map_entry_is_read_and_written_alone():
+    subtask = Subtask()
+    subtask.at("k", MAP).put_all({str(n): n for n in range(50)})
+    assert len(subtask.cut()) == 50
+    subtask.remake()
+    subtask.at("k", MAP).put("7", 70)
+    (entry,) = subtask.cut()
+    assert entry.map_key == encode_key("7")
+
+
+def test_nothing_is_read_from_the_store_while_keys_are_live():
+    subtask = Subtask()
+    subtask.at("k", VALUE).update(1)
+    subtask.cut()
+    subtask.store = None  # type: ignore[assignment]
+    assert subtask.at("k", VALUE).value() == 1
+
+
+def test_equal_keys_share_their_state():
+    subtask = Subtask()
+    subtask.at(1, VALUE).update(1)
+    assert subtask.at(True, VALUE).value() == 1
+    subtask.cut()
+    subtask.remake()
+    assert subtask.at(1.0, VALUE).value() == 1
+
+
+# Names, types, errors
+
+
+def test_the_same_descriptor_gives_the_same_state():
+    subtask = Subtask()
+    again = ValueStateDescriptor("value", Types.INT())
+    assert subtask.at("k", VALUE) is subtask.at("k", again)
+    with pytest.raises(StateError, match="'value' is declared twice"):
+        subtask.at("k", ValueStateDescriptor("value", Types.STRING()))
+    with pytest.raises(StateError, match="'value' is declared twice"):
+        subtask.at("k", ListStateDescriptor("value", Types.INT()))
+
+
+def test_kinds_and_types_are_told():
+    subtask = Subtask()
+    for descriptor in DESCRIPTORS.values():
+        subtask.at("k", descriptor)
+    types = subtask.state.types()
+    kinds = {name: found["kind"] for name, found in types.items()}
+    assert kinds == {
+        "value": "value",
+        "anything": "value",
+        "list": "list",
+        "map": "map",
+        "sum": "reducing",
+        "mean": "aggregating",
+    }
+    assert types["value"]["type"] == Types.INT().describe()
+
+
+def test_values_must_fit_their_type():
+    subtask = Subtask()
+    with pytest.raises(TypeMismatchError):
+        subtask.at("k", VALUE).update("x")
+    with pytest.raises(TypeMismatchError):
+        subtask.at("k", LIST).add_all([1, "x"])
+    with pytest.raises(TypeMismatchError):
+        subtask.at("k", MAP).put(1, 1)
+    with pytest.raises(TypeMismatchError):
+        subtask.at("k", MAP).put("a", "x")
+    assert subtask.cut() == []
+    assert subtask.at("k", VALUE).value() is None
+    assert list(subtask.at("k", LIST).get()) == []
+    assert subtask.at("k", MAP).is_empty()
+
+
+@pytest.mark.parametrize("add", [lambda s: s.add(None), lambda s: s.update([1, None])])
+def test_lists_hold_no_none(add):
+    with pytest.raises(InvalidArgumentError, match="'list' cannot hold None"):
+        add(Subtask().at("k", LIST))
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "change"),
+    [
+        (ANYTHING, lambda s, value: s.update(value)),
+        (ListStateDescriptor("anything"), lambda s, value: s.add(value)),
+        (MapStateDescriptor("anything"), lambda s, value: s.put("a", value)),
+    ],
+)
+def test_what_cannot_be_pickled_names_the_state(descriptor, change):
+    subtask = Subtask()
+    change(subtask.at("k", descriptor), threading.Lock())
+    with pytest.raises(StateError, match=r"state 'anything' cannot be stored: .*lock"):
+        subtask.cut()
+
+
+def test_map_keys_are_converted_wherever_they_are_given():
+    descriptor = MapStateDescriptor("rows", Types.ROW([Types.INT(), Types.INT()]), Types.INT())
+    subtask = Subtask()
+    state = subtask.at("k", descriptor)
+    state.put((1, 2), 3)
+    state[(4, 5)] = 6
+    assert state.get((1, 2)) == 3
+    assert (4, 5) in state
+    del state[(4, 5)]
+    assert list(state.items()) == [(Row(f0=1, f1=2), 3)]
+
+
+@pytest.mark.parametrize("key", [1.0, 2.5, "a"])
+def test_typed_map_keys_come_back_in_their_type(key):
+    type_info = Types.STRING() if isinstance(key, str) else Types.DOUBLE()
+    subtask = Subtask()
+    subtask.at("k", MapStateDescriptor("typed", type_info, Types.INT())).put(key, 1)
+    subtask.cut()
+    subtask.remake()
+    state = subtask.at("k", MapStateDescriptor("typed", type_info, Types.INT()))
+    assert [(type(k), k) for k in state.keys()] == [(type(key), key)]  # noqa: SIM118
+
+
+def test_boolean_map_keys_are_still_equal_to_themselves():
+    descriptor = MapStateDescriptor("flags", Types.BOOLEAN(), Types.INT())
+    subtask = Subtask()
+    subtask.at("k", descriptor).put_all({True: 1, False: 0})
+    subtask.cut()
+    subtask.remake()
+    assert dict(subtask.at("k", descriptor).items()) == {True: 1, False: 0}
+    assert subtask.at("k", descriptor).get(True) == 1
+
+
+def test_maps_may_hold_none():
+    descriptor = MapStateDescriptor("anything")
+    subtask = Subtask()
+    subtask.at("k", descriptor).put("a", None)
+    for _ in range(2):
+        assert subtask.at("k", descriptor).contains("a")
+        assert list(subtask.at("k", descriptor).items()) == [("a", None)]
+        subtask.cut()
+        subtask.remake()
+
+
+def test_all_keys_are_those_of_the_store_and_of_the_epoch():
+    subtask = Subtask()
+    for key in (1, 2, "a"):
+        subtask.at(key, VALUE).update(0)
+    subtask.cut()
+    subtask.remake()
+    subtask.at(2, VALUE).update(5)
+    subtask.at(("new",), VALUE).update(5)
+    found = list(subtask.state.all_keys("value"))
+    assert len(found) == 4
+    assert set(found) == {1, 2, "a", ("new",)}
+
+
+# Time to live
+
+TTL = 1000
+
+
+def expiring(descriptor: StateDescriptor, *settings: str) -> Any:
+    builder = StateTtlConfig.new_builder(TTL)
+    for name in settings:
+        getattr(builder, name)()
+    descriptor.enable_time_to_live(builder.build())
+    return descriptor
+
+
+READ, SHOW, NO_SWEEP = (
+    "update_ttl_on_read_and_write",
+    "return_expired_if_not_cleaned_up",
+    "disable_cleanup_in_background",
+)
+
+
+def value_at(subtask: Subtask, descriptor: Any, now: int) -> Any:
+    subtask.now = DAY + now
+    return subtask.at("k", descriptor).value()
+
+
+@pytest.fixture(params=["live", "remade"])
+def between(request):
+    """What happens between two accesses: nothing, or an epoch's end and a new instance."""
+
+    def step(subtask: Subtask) -> None:
+        if request.param == "remade":
+            subtask.cut()
+            subtask.remake()
+
+    return step
+
+
+def test_a_value_lives_until_its_time_since_the_last_write(between):
+    descriptor = expiring(ValueStateDescriptor("v", Types.INT()), NO_SWEEP)
+    subtask = Subtask()
+    subtask.at("k", descriptor).update(1)
+    between(subtask)
+    assert value_at(subtask, descriptor, 999) == 1
+    between(subtask)
+    assert value_at(subtask, descriptor, 1000) is None
+    subtask.at("k", descriptor).update(2)
+    between(subtask)
+    assert value_at(subtask, descriptor, 1999) == 2
+
+
+def test_reading_may_renew(between):
+    descriptor = expiring(ValueStateDescriptor("v", Types.INT()), READ, NO_SWEEP)
+    subtask = Subtask()
+    subtask.at("k", descriptor).update(1)
+    for now in (900, 1800, 2700):
+        between(subtask)
+        assert value_at(subtask, descriptor, now) == 1
+    between(subtask)
+    assert value_at(subtask, descriptor, 3700) is None
+
+
+def test_an_expired_value_may_be_seen_once(between):
+    descriptor = expiring(ValueStateDescriptor("v", Types.INT()), SHOW, NO_SWEEP)
+    subtask = Subtask()
+    subtask.at("k", descriptor).update(1)
+    between(subtask)
+    assert value_at(subtask, descriptor, 5000) == 1
+    between(subtask)
+    assert value_at(subtask, descriptor, 5000) is None
+
+
+def test_an_expired_value_that_was_met_is_removed_from_the_store():
+    descriptor = expiring(ValueStateDescriptor("v", Types.INT()), NO_SWEEP)
+    subtask = Subtask()
+    subtask.at("k", descriptor).update(1)
+    subtask.cut()
+    value_at(subtask, descriptor, 1000)
+    subtask.cut()
+    assert list(subtask.store.scan(b"")) == []
+
+
+def test_clear_and_none_remove_values_with_a_lifetime(between):
+    descriptor = expiring(ValueStateDescriptor("v", Types.INT()))
+    subtask = Subtask()
+    for remove in (lambda s: s.clear(), lambda s: s.update(None)):
+        subtask.at("k", descriptor).update(1)
+        between(subtask)
+        remove(subtask.at("k", descriptor))
+        between(subtask)
+        assert subtask.at("k", descriptor).value() is None
+
+
+def test_sums_and_means_expire(between):
+    total = expiring(ReducingStateDescriptor("s", lambda a, b: a + b, Types.INT()))
+    mean = expiring(AggregatingStateDescriptor("m", Mean()))
+    subtask = Subtask()
+    for now, expected in ((0, 4), (900, 8), (1800, 12), (2800, 4)):
+        subtask.now = DAY + now
+        subtask.at("k", total).add(4)
+        subtask.at("k", mean).add(now)
+        between(subtask)
+        assert subtask.at("k", total).get() == expected
+    assert subtask.at("k", mean).get() == 2800
+
+
+def test_list_elements_expire_one_by_one(between):
+    descriptor = expiring(ListStateDescriptor("l", Types.INT()), NO_SWEEP)
+    subtask = Subtask()
+    for element in (0, 400, 800):
+        subtask.now = DAY + element
+        subtask.at("k", descriptor).add(element)
+        between(subtask)
+    for now, expected in ((999, [0, 400, 800]), (1000, [400, 800]), (1799, [800]), (1800, [])):
+        subtask.now = DAY + now
+        assert list(subtask.at("k", descriptor).get()) == expected
+        between(subtask)
+    subtask.cut()
+    assert list(subtask.store.scan(b"")) == []
+
+
+def test_reading_a_list_may_renew_it(between):
+    descriptor = expiring(ListStateDescriptor("l", Types.INT()), READ)
+    subtask = Subtask()
+    subtask.at("k", descriptor).add_all([1, 2])
+    for now, expected in ((900, [1, 2]), (1800, [1, 2]), (2800, [])):
+        between(subtask)
+        subtask.now = DAY + now
+        assert list(subtask.at("k", descriptor).get()) == expected
+
+
+def test_expired_elements_may_be_seen_once(between):
+    descriptor = expiring(ListStateDescriptor("l", Types.INT()), SHOW)
+    subtask = Subtask()
+    subtask.at("k", descriptor).add(1)
+    subtask.now += 500
+    subtask.at("k", descriptor).add(2)
+    subtask.now += 500
+    between(subtask)
+    assert list(subtask.at("k", descriptor).get()) == [1, 2]
+    between(subtask)
+    assert list(subtask.at("k", descriptor).get()) == [2]
+
+
+def test_map_entries_expire_one_by_one(between):
+    descriptor = expiring(MapStateDescriptor("m", Types.STRING(), Types.INT()), NO_SWEEP)
+    subtask = Subtask()
+    subtask.at("k", descriptor).put("a", 1)
+    subtask.now += 500
+    subtask.at("k", descriptor).put("b", 2)
+    between(subtask)
+    subtask.now += 500
+    assert list(subtask.at("k", descriptor).items()) == [("b", 2)]
+    assert not subtask.at("k", descriptor).contains("a")
+    assert subtask.at("k", descriptor).get("a") is None
+    between(subtask)
+    subtask.now += 500
+    assert subtask.at("k", descriptor).is_empty()
+    subtask.cut()
+    assert list(subtask.store.scan(b"")) == []
+
+
+def test_reading_a_map_entry_renews_that_entry(between):
+    descriptor = expiring(MapStateDescriptor("m", Types.STRING(), Types.INT()), READ)
+    subtask = Subtask()
+    subtask.at("k", descriptor).put_all({"a": 1, "b": 2})
+    between(subtask)
+    subtask.now += 900
+    assert subtask.at("k", descriptor).get("a") == 1
+    between(subtask)
+    subtask.now += 900
+    assert dict(subtask.at("k", descriptor).items()) == {"a": 1}
+
+
+def test_expired_map_entries_may_be_seen_once(between):
+    descriptor = expiring(MapStateDescriptor("m", Types.STRING(), Types.INT()), SHOW, NO_SWEEP)
+    subtask = Subtask()
+    subtask.at("k", descriptor).put("a", 1)
+    between(subtask)
+    subtask.now += 2000
+    assert subtask.at("k", descriptor).get("a") == 1
+    between(subtask)
+    assert subtask.at("k", descriptor).get("a") is None
+
+
+def test_the_sweep_removes_what_nobody_reads():
+    value = expiring(ValueStateDescriptor("v", Types.INT()))
+    map_ = expiring(MapStateDescriptor("m", Types.STRING(), Types.INT()))
+    subtask = Subtask()
+    for key in range(20):
+        subtask.at(key, value).update(key)
+        subtask.at(key, map_).put_all({"a": 1, "b": 2})
+    subtask.cut()
+    subtask.now += 500
+    subtask.at(3, value).update(33)
+    subtask.at(3, map_).put("b", 22)
+    subtask.cut()
+    subtask.now += 500
+    subtask.cut()
+    assert len(list(subtask.store.scan(b""))) == 2
+    subtask.remake()
+    assert subtask.at(3, value).value() == 33
+    assert dict(subtask.at(3, map_).items()) == {"b": 22}
+
+
+def test_the_sweep_does_not_remove_what_was_written_in_its_epoch():
+    descriptor = expiring(ValueStateDescriptor("v", Types.INT()))
+    subtask = Subtask()
+    subtask.at("k", descriptor).update(1)
+    subtask.cut()
+    subtask.now += 5000
+    subtask.at("k", descriptor).update(2)
+    subtask.cut()
+    subtask.remake()
+    assert subtask.at("k", descriptor).value() == 2
+
+
+def test_the_sweep_goes_on_where_it_ended(monkeypatch):
+    monkeypatch.setattr(keyed_state_module, "_SWEEP", 7)
+    descriptor = expiring(ValueStateDescriptor("v", Types.INT()))
+    subtask = Subtask()
+    for key in range(20):
+        subtask.at(key, descriptor).update(key)
+    subtask.cut()
+    subtask.now += 999  # nothing has expired: this sweep removes nothing but moves on
+    assert subtask.cut() == []
+    subtask.now += 1
+    left = []
+    for _ in range(5):
+        subtask.cut()
+        left.append(len(list(subtask.store.scan(b""))))
+    assert left[0] == 13
+    assert left[-1] == 0
+
+
+def test_without_cleanup_in_the_background_nothing_is_swept():
+    descriptor = expiring(ValueStateDescriptor("v", Types.INT()), NO_SWEEP)
+    subtask = Subtask()
+    subtask.at("k", descriptor).update(1)
+    subtask.cut()
+    subtask.now += 5000
+    assert subtask.cut() == []
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["add", "read", "cut", "remake"]), st.integers(0, 700)),
+        max_size=25,
+    ),
+    renew=st.booleans(),
+)
+def test_lists_and_values_with_a_lifetime_against_a_model(steps, renew):
+    options = (READ,) if renew else ()
+    value = expiring(ValueStateDescriptor("v", Types.INT()), *options)
+    elements = expiring(ListStateDescriptor("l", Types.INT()), *options)
+    subtask = Subtask()
+    model_value: tuple[int, int] | None = None  # what, when
+    model_list: list[tuple[int, int]] = []
+    for number, (step, passed) in enumerate(steps):
+        subtask.now += passed
+        now = subtask.now
+        if step == "add":
+            subtask.at("k", value).update(number)
+            subtask.at("k", elements).add(number)
+            model_value = (number, now)
+            model_list.append((number, now))
+        elif step == "read":
+            model_list = [(n, now if renew else at) for n, at in model_list if now - at < TTL]
+            if model_value is not None and now - model_value[1] >= TTL:
+                model_value = None
+            if model_value is not None and renew:
+                model_value = (model_value[0], now)
+            assert list(subtask.at("k", elements).get()) == [n for n, _ in model_list]
+            assert subtask.at("k", value).value() == (model_value and model_value[0])
+        else:
+            subtask.cut()
+            if step == "remake":
+                subtask.remake()

@@ -1,0 +1,149 @@
+"""Manifests: what is written is what is read, and damage is told from a newer format."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import CheckpointCorruptError, CheckpointFormatError
+from penstock.storage.file_info import FileInfo
+from penstock.storage.manifest import (
+    FORMAT_VERSION,
+    ChainLink,
+    Manifest,
+    SourceState,
+    SubtaskState,
+    VertexState,
+)
+
+names = st.text(max_size=8)
+numbers = st.integers(0, 2**40)
+files = st.builds(
+    FileInfo,
+    path=names,
+    rows=numbers,
+    bytes=numbers,
+    checksum=names,
+    kind=st.sampled_from(["segment", "image"]),
+    states=st.lists(st.tuples(names, names), max_size=2).map(tuple),
+    key_groups=st.tuples(st.integers(0, 99), st.integers(100, 127)),
+)
+links = st.builds(
+    ChainLink, names, st.lists(files, max_size=2).map(tuple), st.lists(names, max_size=2).map(tuple)
+)
+subtasks = st.builds(SubtaskState, names, st.lists(links, max_size=3).map(tuple))
+vertices = st.builds(
+    VertexState,
+    st.lists(names, max_size=2).map(tuple),
+    numbers,
+    numbers,
+    st.lists(subtasks, max_size=3).map(tuple),
+)
+manifests = st.builds(
+    Manifest,
+    job_id=names,
+    job_name=names,
+    epoch=numbers,
+    base=st.none() | numbers,
+    batch=st.none() | numbers,
+    offsets=st.none() | names,
+    created=numbers,
+    vertices=st.dictionaries(names, vertices, max_size=2),
+    sources=st.dictionaries(
+        names,
+        st.builds(SourceState, st.dictionaries(names, st.tuples(names, st.booleans()), max_size=2)),
+        max_size=2,
+    ),
+    rows_read=st.dictionaries(names, numbers, max_size=2),
+    state_types=st.dictionaries(names, st.dictionaries(names, names, max_size=2), max_size=2),
+    committables=st.dictionaries(names, st.just([{"a": 1, "b": None}]), max_size=1),
+    final=st.booleans(),
+    savepoint=st.booleans(),
+)
+
+
+def segment(path: str) -> FileInfo:
+    return FileInfo(path, 1, 10, "00", "segment", (("op", "s"),), (0, 127))
+
+
+def manifest(epoch: int = 1, chain: tuple[ChainLink, ...] = ()) -> Manifest:
+    vertex = VertexState(("op",), 1, 128, (SubtaskState("aa", chain),))
+    return Manifest("job", "Job", epoch, None, None, None, 0, {"v": vertex})
+
+
+@given(manifests)
+def test_round_trip(made):
+    assert Manifest.from_bytes("path", made.to_bytes()) == made
+
+
+def test_equal_manifests_have_equal_bytes():
+    one = replace(manifest(), rows_read={"a": 1, "b": 2})
+    other = replace(manifest(), rows_read={"b": 2, "a": 1})
+    assert one.to_bytes() == other.to_bytes()
+
+
+def test_files_are_those_of_all_chains():
+    chain = (
+        ChainLink("1-aa", (segment("a"), segment("b"))),
+        ChainLink("2-bb", (segment("c"),), ("1-aa",)),
+    )
+    assert [file.path for file in manifest(chain=chain).files()] == ["a", "b", "c"]
+
+
+def test_a_segment_makes_a_new_version():
+    before = SubtaskState("aa", (ChainLink("1-aa", (segment("a"),)),))
+    after = before.with_segment("bb", 2, (segment("b"),))
+    assert after.version == "2-bb"
+    assert after.chain == (*before.chain, ChainLink("2-bb", (segment("b"),)))
+
+
+def test_an_epoch_without_changes_keeps_the_version_of_the_state():
+    before = SubtaskState("aa", (ChainLink("1-aa", (segment("a"),)),))
+    after = before.with_segment("bb", 2, ())
+    assert (after.token, after.version, after.chain) == ("bb", "1-aa", before.chain)
+    assert SubtaskState("aa").with_segment("bb", 2, ()).version is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"null",
+        b"[]",
+        b"7",
+        b"{}",
+        b'{"format": 1}',
+        b'{"format": 1, "vertices": [], "sources": {}}',
+        b'{"format": 1, "vertices": {"v": 3}, "sources": {}}',
+    ],
+)
+def test_damage_is_reported_with_the_path(data):
+    with pytest.raises(CheckpointCorruptError, match=r"path/7\.json is damaged"):
+        Manifest.from_bytes("path/7.json", data)
+
+
+@given(st.data())
+def test_a_truncated_manifest_is_damaged(data):
+    whole = manifest(chain=(ChainLink("1-aa", (segment("a"),)),)).to_bytes()
+    with pytest.raises(CheckpointCorruptError):
+        Manifest.from_bytes("path", whole[: data.draw(st.integers(0, len(whole) - 1))])
+
+
+@pytest.mark.parametrize("name", ["job_id", "epoch", "vertices", "sources"])
+def test_a_missing_part_is_damage(name):
+    raw = json.loads(manifest().to_bytes())
+    del raw[name]
+    with pytest.raises(CheckpointCorruptError, match=name):
+        Manifest.from_bytes("path", json.dumps(raw).encode())
+
+
+def test_a_newer_format_is_refused_even_if_nothing_else_is_known():
+    data = json.dumps({"format": FORMAT_VERSION + 1, "everything": "new"}).encode()
+    with pytest.raises(CheckpointFormatError, match="reads up to 1; upgrade Penstock"):
+        Manifest.from_bytes("path", data)
