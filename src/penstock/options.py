@@ -290,6 +290,12 @@ STATE_CACHE_ENTRIES = _option(
     200_000,
     "State values that a task keeps as live objects.",
 )
+STATE_MAX_SEGMENTS = _option(
+    "penstock.state.max-segments",
+    _INT,
+    24,
+    "Changelog segments of a subtask before they are rewritten, into one or into an image.",
+)
 SPARK_MASTER = _option(
     "penstock.spark.master", _STRING, "local[*]", "Spark master, if no session is running yet."
 )

@@ -267,7 +267,10 @@ class DataStream(OperatorSettings):
         return DataStream(self._env, self._by(partitioning), self._type)
 
     def _by(self, partitioning: Partitioning) -> tuple[Edge, ...]:
-        return tuple(replace(edge, partitioning=partitioning) for edge in self._edges)
+        here = user_location()
+        return tuple(
+            replace(edge, partitioning=partitioning, location=here) for edge in self._edges
+        )
 
     # Sinks
 

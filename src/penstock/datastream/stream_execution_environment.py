@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from penstock import options
@@ -304,7 +305,11 @@ class StreamExecutionEnvironment:
                 except queue.Full:
                     continue
 
-        running = self._submit(job_name, {node_id: collect})
+        try:
+            running = self._submit(job_name, {node_id: collect})
+        except BaseException:
+            self._submitted.add(node_id)  # nobody waits for it any more
+            raise
 
         def close() -> None:
             nonlocal closed
@@ -325,7 +330,7 @@ class StreamExecutionEnvironment:
         if limit is None:
             return iterator
         with iterator:
-            return [value for value, _ in zip(iterator, range(limit), strict=False)]
+            return list(islice(iterator, limit))
 
     def _to_spark(self, stream: DataStream, schema: Any) -> Any:
         """Run the program; what reaches the stream's end as a DataFrame."""

@@ -200,9 +200,9 @@ class EpochLoop:
     ) -> None:
         manifest = self.transform(self._manifest(order, acknowledgements, batch, offsets))
         committables = _committables(acknowledgements, order.epoch)
-        reach("driver.before_manifest")
         if self._mode is CheckpointingMode.AT_LEAST_ONCE:
             self._commit_sinks(committables)
+        reach("driver.before_manifest")
         try:
             self._log.commit(manifest)
         except FileExistsError:

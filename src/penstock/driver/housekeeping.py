@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ from penstock.storage.manifest import ChainLink, Manifest, SubtaskState
 _log = logging.getLogger(__name__)
 
 _RETIRE_EVERY = 8
+_LOW_PRIORITY = ["nice", "-n", "10"] if shutil.which("nice") else []
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,9 @@ class Housekeeper:
 
     def _in_process(self, order: Mapping[str, object]) -> dict[str, list[dict[str, object]]] | None:
         self._process = process = subprocess.Popen(
-            [sys.executable, "-m", "penstock.storage.compaction"],
+            [*_LOW_PRIORITY, sys.executable, "-m", "penstock.storage.compaction"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            preexec_fn=lambda: os.nice(10),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
         out, _ = process.communicate(json.dumps(order).encode())

@@ -48,6 +48,7 @@ from penstock.runtime.physical import JobSettings, PhysicalPlan
 from penstock.runtime.plan_file import dump_plan, plan_name
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.checkpoint_log import CheckpointLog
+from penstock.storage.compaction import CompactionPolicy
 from penstock.storage.filesystem import filesystem_for
 from penstock.storage.lease import Lease
 from penstock.storage.manifest import Manifest
@@ -109,10 +110,10 @@ class Job:
             self._run()
         except BaseException:
             self.status = JobStatus.FAILED
-            self._clean_up()
             raise
-        self.status = JobStatus.CANCELED if self._stop.is_set() else JobStatus.FINISHED
-        self._clean_up()
+        finally:
+            if self._temporary:
+                shutil.rmtree(self._directory, ignore_errors=True)
         millis = int((time.monotonic() - started) * 1000)
         return JobExecutionResult(JobID(self.job_id), millis, {})
 
@@ -156,7 +157,12 @@ class Job:
             base = self._base(log)
             plan = self._with_splits(self.plan)
             plan_path = self._write_plan(plan)
-            keeper = Housekeeper(log, plan, self.configuration.get(options.CHECKPOINTS_RETAINED))
+            keeper = Housekeeper(
+                log,
+                plan,
+                self.configuration.get(options.CHECKPOINTS_RETAINED),
+                CompactionPolicy(self.configuration.get(options.STATE_MAX_SEGMENTS)),
+            )
             loop = EpochLoop(
                 plan,
                 log,
@@ -173,6 +179,8 @@ class Job:
                 self._run_with_restarts(plan, plan_path, loop)
             finally:
                 keeper.close()
+            self.status = JobStatus.CANCELED if self._stop.is_set() else JobStatus.FINISHED
+            self._clean_up()
 
     def _base(self, log: CheckpointLog) -> Manifest | None:
         newest = log.newest(self.job_id)
@@ -271,17 +279,18 @@ class Job:
     # End
 
     def _clean_up(self) -> None:
-        """A finished job needs its directory no more; a failed one goes on from it."""
-        if self._temporary:
-            shutil.rmtree(self._directory, ignore_errors=True)
-            return
+        """A finished job needs its files no more; a failed one goes on from them."""
         retention = self._checkpoints.get_externalized_checkpoint_retention()
         delete = self.status is JobStatus.FINISHED or (
             self.status is JobStatus.CANCELED
             and retention is ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION
         )
         if delete:
-            self._fs.delete_tree(self.layout.root)
+            layout = self.layout
+            # Manifests first: without one, the rest means nothing.
+            parts = (layout.epochs, layout.spark, layout.state, layout.plans, layout.sources)
+            for part in parts:
+                self._fs.delete_tree(part)
 
 
 class RunningJob(JobClient):

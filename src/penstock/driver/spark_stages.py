@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -113,7 +113,9 @@ class SparkSourceTask:
         plan = load_plan(self.plan_path)
         vertex = plan.vertices[self.vertex]
         make_records = vertex.operators[0].operator.record
-        records = (make_records([column_values(c) for c in b.columns]) for b in batches)
+        records = (
+            (b.num_rows, make_records([column_values(c) for c in b.columns])) for b in batches
+        )
         subtask = _context().partitionId() % vertex.parallelism
         return _to_arrow(run_spark_source(plan, vertex, subtask, _order(), records))
 
@@ -122,7 +124,5 @@ def column_values(column: Any) -> list[Any]:
     """A column as Python values; numbers without gaps by the short way over numpy."""
     kind = column.type
     if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
-        return values
-    values = column.to_pylist()
-    return values
+        return cast(list[Any], column.to_numpy(zero_copy_only=False).tolist())
+    return cast(list[Any], column.to_pylist())

@@ -32,6 +32,8 @@ class Edge:
     partitioning: Partitioning = field(default_factory=Forward)
     tag: str | None = None
     input_index: int = 0
+    location: Location | None = field(default=None, compare=False)
+    """The user's line that chose the partitioning, if it was chosen."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +105,6 @@ class StreamGraph:
     @property
     def sinks(self) -> tuple[Node, ...]:
         return tuple(node for node in self._nodes.values() if node.is_sink)
-
-    def clear(self) -> None:
-        """Forget the program: its sinks have been handed over for execution."""
-        self._nodes.clear()
 
     def upstream_of(self, node_ids: list[int]) -> tuple[Node, ...]:
         """The given nodes and all that they need, inputs first."""

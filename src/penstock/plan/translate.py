@@ -85,7 +85,7 @@ def _travels(node: Node, wanted: Partitioning, senders: int, receivers: int) -> 
 
 
 def _uids(nodes: tuple[Node, ...]) -> dict[int, str]:
-    """The user's uid, or one made of the operator's name and what is upstream of it.
+    """The user's uid, or one made of the operator's kind and what is upstream of it.
 
     Unrelated parts of a program do not change it.
     """
@@ -158,7 +158,7 @@ def _assemble(
                 target=indexes[heads[node.id]],
                 partitioning=edge.partitioning,
                 input_index=edge.input_index,
-                location=node.location,
+                location=edge.location or node.location,
                 name=_edge_name(edge.partitioning, node),
                 stamped=edge.source in stamped,
             )

@@ -47,14 +47,14 @@ def encode_body(
     keys: list[Any] | None, timestamps: list[Any] | None, values: list[Any], frozen: bool
 ) -> tuple[bytes, bool]:
     """The body of a run of records, and whether the records are such as cannot change."""
-    key_part = encode(keys)[0] if keys is not None else b""
+    key_part, constant_keys = encode(keys) if keys is not None else (b"", True)
     time_part = encode(timestamps)[0] if timestamps is not None else b""
     if frozen:
         value_part, constant = encode_frozen(values), True
     else:
         value_part, constant = encode(values)
     lengths = _LENGTHS.pack(len(key_part), len(time_part))
-    return b"".join((lengths, key_part, time_part, value_part)), constant
+    return b"".join((lengths, key_part, time_part, value_part)), constant and constant_keys
 
 
 def decode_body(payload: bytes) -> tuple[list[Any] | None, list[Any] | None, list[Any]]:

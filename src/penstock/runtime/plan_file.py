@@ -7,6 +7,7 @@ Classes that the user's script defines are `__main__.X` on the driver. A worker 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from typing import Any, cast
 
@@ -35,7 +36,8 @@ def dump_plan(plan: PhysicalPlan) -> bytes:
         except Exception as error:
             what = f"the function of {edge.name!r} ({edge.location})"
             raise UnpicklableError.of(what, error) from error
-    return cast(bytes, cloudpickle.dumps({"main": _main_classes(), "plan": plan}))
+    content = {"main": _main_classes(), "process": os.getpid(), "plan": plan}
+    return cast(bytes, cloudpickle.dumps(content))
 
 
 def plan_name(data: bytes) -> str:
@@ -48,7 +50,8 @@ def load_plan(path: str) -> PhysicalPlan:
     if plan is None:
         fs, local = filesystem_for(path)
         content = cloudpickle.loads(fs.read(local))
-        _install(content["main"])
+        if content["process"] != os.getpid():
+            _install(content["main"])
         plan = content["plan"]
         _loaded[path] = plan
     return plan
@@ -68,5 +71,5 @@ def _main_classes() -> dict[str, Any]:
 def _install(classes: dict[str, Any]) -> None:
     main = sys.modules.get("__main__")
     for name, cls in classes.items():
-        if not hasattr(main, name):
-            setattr(main, name, cls)
+        # A class of the same name from an earlier job in this worker is out of date.
+        setattr(main, name, cls)

@@ -108,20 +108,19 @@ def run_spark_source(
     vertex: Vertex,
     subtask: int,
     order: EpochOrder,
-    batches: Iterable[Iterable[object]],
+    batches: Iterable[tuple[int, Iterable[object]]],
 ) -> Iterator[list[Row]]:
-    """One subtask of a Spark source: its records come in batches."""
+    """One subtask of a Spark source: its records come in batches, each with their number."""
     attempt = _Attempt(plan, [vertex], subtask, order)
 
     def work() -> Iterator[None]:
         task = attempt.task(vertex.index)
         process = task.process
-        for batch in batches:
-            count = 0
-            for count, value in enumerate(batch, 1):  # noqa: B007 - used after the loop
-                if not order.skip:
-                    process(value)
+        for count, batch in batches:
             task.count(count)
+            if not order.skip:
+                for value in batch:
+                    process(value)
             yield
 
     return attempt.run(work)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import InitContext
+from penstock.datastream.output_tag import OutputTag
 from penstock.errors import PenstockError, UnpicklableError, UserFunctionError
 from penstock.graph.partitioning import ByKey
 from penstock.runtime.codec import constant, dump
@@ -59,12 +61,12 @@ class VertexTask:
         self._keyed = any(
             isinstance(plan.edges[index].partitioning, ByKey) for index in vertex.inputs
         )
-        self._callables: dict[int, tuple[str, str]] = {}
+        self._callables: dict[tuple[int, int], tuple[str, str]] = {}
         for index, writer in self._writers.items():
             edge = plan.edges[index]
             for name in ("select", "partition"):
                 if (call := getattr(writer.edge.partitioning, name, None)) is not None:
-                    self._callables[id(call)] = (edge.name, str(edge.location))
+                    self._callables[id(call), 0] = (edge.name, str(edge.location))
         self.keyed_state = self._make_keyed_state(vertex.operators[0].uid) if self._keyed else None
         self.operators: list[OpenOperator] = []
         self.contexts: list[TaskRuntimeContext] = []
@@ -187,16 +189,20 @@ class VertexTask:
         for output in described.outputs:
             if output.tag is not None:
                 sides.setdefault(output.tag, []).append(output)
-        side_emits = {tag: self._emit_to(outputs, opened) for tag, outputs in sides.items()}
+        targets = {tag: self._emit_to(outputs, opened) for tag, outputs in sides.items()}
+        converting: dict[str, Emit] = {}
 
-        def emit_side(tag: str, value: Any) -> None:
-            emit = side_emits.get(tag)
-            if emit is not None:
-                emit(value)
+        def emit_side(tag: OutputTag, value: Any) -> None:
+            side = converting.get(tag.tag_id)
+            if side is None:
+                target = targets.get(tag.tag_id, _drop)
+                side = self._converting(described, tag.type_info, target)
+                converting[tag.tag_id] = side
+            side(value)
 
         emit = self._emit_to(main, opened)
         if described.output_type is not None:
-            emit = self._converting(described, emit)
+            emit = self._converting(described, described.output_type, emit)
         return OperatorHost(
             context=context,
             scope=self._scope,
@@ -217,16 +223,18 @@ class VertexTask:
             for output in outputs
         ]
         if not calls:
-            return lambda value: None
+            return _drop
         if len(calls) == 1:
             return calls[0]
         return _fan_out(calls)
 
-    def _converting(self, described: PhysicalOperator, emit: Emit) -> Emit:
-        call = described.output_type.converter()
+    def _converting(
+        self, described: PhysicalOperator, type_info: TypeInformation, emit: Emit
+    ) -> Emit:
+        call = type_info.converter()
         if call is None:
             return emit
-        self._callables[id(call)] = (described.name, str(described.location))
+        self._callables[id(call), id(emit)] = (described.name, str(described.location))
 
         def convert(value: Any) -> None:
             emit(call(value))
@@ -238,9 +246,9 @@ class VertexTask:
         where = (described.name, str(described.location))
         cells = getattr(operator.process, "__closure__", None) or ()
         names = getattr(getattr(operator.process, "__code__", None), "co_freevars", ())
-        for name, cell in zip(names, cells, strict=False):
-            if name == "call":
-                self._callables[id(cell.cell_contents)] = where
+        held = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
+        if "call" in held:
+            self._callables.setdefault((id(held["call"]), _id(held.get("emit"))), where)
 
     def explain(self, error: BaseException) -> PenstockError:
         """The error with the operator and the user's line that it belongs to."""
@@ -254,11 +262,9 @@ class VertexTask:
         found = (head.name, str(head.location))
         trace = error.__traceback__
         while trace is not None:
-            call = trace.tb_frame.f_locals.get("call")
-            if call is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(
-                "penstock.runtime"
-            ):
-                found = self._callables.get(id(call), found)
+            held = trace.tb_frame.f_locals
+            if "call" in held:
+                found = self._callables.get((id(held["call"]), _id(held.get("emit"))), found)
             trace = trace.tb_next
         return found
 
@@ -300,6 +306,14 @@ class VertexTask:
             self._order.epoch,
             self.token,
         )
+
+
+def _drop(value: Any) -> None:
+    """Where results go that nobody reads."""
+
+
+def _id(value: Any) -> int:
+    return 0 if value is None else id(value)
 
 
 def _fan_out(calls: list[Emit]) -> Emit:

@@ -50,10 +50,16 @@ class Lease:
 
     def release(self) -> None:
         """Give the lease back; the file stays, since deleting it would let two hold it."""
+        fd = self._forget()
+        if fd is not None:
+            # Not by closing alone: a child that was forked a moment ago may still have it open.
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            os.close(fd)
+
+    def _forget(self) -> int | None:
         fd, self._fd = self._fd, None
         self._held.discard(self)
-        if fd is not None:
-            os.close(fd)
+        return fd
 
     def __enter__(self) -> Lease:
         return self
@@ -65,7 +71,9 @@ class Lease:
 def _drop_inherited() -> None:
     # A forked child shares the open file, and would keep the lease after the driver's death.
     for lease in list(Lease._held):
-        lease.release()
+        fd = lease._forget()
+        if fd is not None:
+            os.close(fd)
 
 
 os.register_at_fork(after_in_child=_drop_inherited)

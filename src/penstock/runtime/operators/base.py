@@ -3,8 +3,9 @@
 A description is frozen data that holds the user's function. Opening it in a task gives an
 `OpenOperator`, whose `process` is called for every record and calls `emit` for every result.
 
-Closures name the user's callable `call`: when something raises, the innermost of our frames that
-has a `call` tells which operator it was, at no cost per record.
+Closures name the user's callable `call` and what they send results to `emit`: when something
+raises, the innermost of our frames that has a `call` tells by both which operator it was, at no
+cost per record.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 
 from penstock.datastream.connectors.base import InitContext
 from penstock.datastream.functions import Function
+from penstock.datastream.output_tag import OutputTag
 from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.state.backend import KeyScope
@@ -33,7 +35,7 @@ class OperatorHost:
     scope: KeyScope
     keyed_state: KeyedState | None
     emit: Emit
-    emit_side: Callable[[str, Any], None]
+    emit_side: Callable[[OutputTag, Any], None]
     clock: Callable[[], int]
     order: Callable[[], EpochOrder]
     init_context: Callable[[], InitContext]

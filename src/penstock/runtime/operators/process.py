@@ -56,7 +56,7 @@ class ElementContext(KeyedProcessFunction.Context, ProcessFunction.Context):
     """The record at hand. One object serves all records of a task."""
 
     def __init__(
-        self, scope: KeyScope, timers: TimerService, emit_side: Callable[[str, Any], None]
+        self, scope: KeyScope, timers: TimerService, emit_side: Callable[[OutputTag, Any], None]
     ) -> None:
         self._scope = scope
         self._timers = timers
@@ -73,7 +73,7 @@ class ElementContext(KeyedProcessFunction.Context, ProcessFunction.Context):
         return MIN_TIMESTAMP if timestamp is None else timestamp
 
     def output(self, tag: OutputTag, value: Any) -> None:
-        self._emit_side(tag.tag_id, value)
+        self._emit_side(tag, value)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _process(call: Callable[..., Any], context: ElementContext, host: OperatorHo
             return
         for result in results:
             if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
-                emit_side(result[0].tag_id, result[1])
+                emit_side(result[0], result[1])
             else:
                 emit(result)
 

@@ -69,16 +69,18 @@ class _OpenSink(OpenOperator):
         self._host = host
         self._writer: SinkWriter | None = None
         self._context = RecordContext(host.scope, host.clock)
-        context = self._context
+        call = self._write
 
         def process(value: Any) -> None:
-            writer = self._writer
-            if writer is None:
-                writer = self._writer = self._sink.create_writer(self._host.init_context())
-            call = writer.write
-            call(value, context)
+            call(value)
 
         self.process = process
+
+    def _write(self, value: Any) -> None:
+        writer = self._writer
+        if writer is None:
+            writer = self._writer = self._sink.create_writer(self._host.init_context())
+        writer.write(value, self._context)
 
     def prepare_commit(self) -> list[Any]:
         writer, self._writer = self._writer, None

@@ -50,16 +50,16 @@ class OpenPythonSource(OpenOperator):
         """
         waiting = [split for split in splits if not split.finished]
         share = max(1, most // max(1, len(waiting)))
-        for split in waiting:
-            left = share
-            while left > 0 and not split.finished:
-                result = self._reader.read(split.split, split.position, min(left, _CHUNK))
+        for start in waiting:
+            at, left = start, share
+            while left > 0 and not at.finished:
+                result = self._reader.read(at.split, at.position, min(left, _CHUNK))
                 if not skip:
                     self._emit(result)
-                split = SplitPosition(split.split, result.position, result.finished)
+                at = SplitPosition(at.split, result.position, result.finished)
                 left -= len(result.records)
                 count(len(result.records))
-                yield split
+                yield at
                 if not result.records:
                     break
 

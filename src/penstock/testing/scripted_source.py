@@ -1,0 +1,107 @@
+"""A source that follows a script: these records in these epochs, and a failure on cue."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from penstock.datastream.connectors.base import (
+    Boundedness,
+    InitContext,
+    ReadResult,
+    Source,
+    SourceReader,
+    Split,
+)
+from penstock.errors import InvalidArgumentError
+
+
+class ScriptedFailure(RuntimeError):
+    """What a source raises where its script says FAIL."""
+
+
+class _Cue(Enum):
+    FAIL = "FAIL"
+
+
+class _Position(NamedTuple):
+    epoch: int
+    record: int
+    pause: bool = False
+    """The next read returns nothing, so that the epoch ends here."""
+
+
+class _Script(NamedTuple):
+    epochs: tuple[tuple[Any, ...], ...]
+    mark: str
+    """What the files that remember past failures are called; the same after a restart."""
+
+
+class ScriptedSource(Source):
+    """Gives each list of the script as one epoch, in one split, then ends.
+
+    ``ScriptedSource([[1, 2], [3], []])`` makes an epoch of two records, one of one, and one of
+    none. ``ScriptedSource.FAIL`` among the records raises `ScriptedFailure` when reading gets
+    there, the first time only: after the restart, in this process or another on this machine,
+    reading goes on behind it. A job with the default settings fails for good at the first error;
+    give it a restart strategy to see it recover.
+
+    The epochs are exact as long as they are shorter than
+    ``penstock.source.max-records-per-epoch``.
+    """
+
+    FAIL: Final = _Cue.FAIL
+
+    def __init__(self, script: Iterable[Sequence[Any]]) -> None:
+        self._epochs = tuple(_records(epoch) for epoch in script)
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_splits(self, parallelism: int) -> list[Split]:
+        if not self._epochs:
+            return []
+        return [Split("script", _Script(self._epochs, secrets.token_hex(8)), _Position(0, 0))]
+
+    def create_reader(self, context: InitContext) -> SourceReader:
+        return _ScriptReader()
+
+
+class _ScriptReader(SourceReader):
+    def read(self, split: Split, position: _Position, max_records: int) -> ReadResult:
+        script: _Script = split.data
+        if position.pause:
+            return ReadResult([], position._replace(pause=False))
+        records = script.epochs[position.epoch]
+        at = position.record
+        while at < len(records) and records[at] is ScriptedSource.FAIL:
+            _fail_once(f"{script.mark}-{position.epoch}-{at}")
+            at += 1
+        end = at
+        while end < len(records) and end - at < max_records and not isinstance(records[end], _Cue):
+            end += 1
+        if end < len(records):
+            return ReadResult(list(records[at:end]), _Position(position.epoch, end))
+        after = _Position(position.epoch + 1, 0, pause=end > at)
+        finished = after.epoch == len(script.epochs)
+        return ReadResult(list(records[at:end]), after, finished)
+
+
+def _fail_once(name: str) -> None:
+    path = os.path.join(tempfile.gettempdir(), f"penstock-script-{name}")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    raise ScriptedFailure("the script of this source says FAIL here")
+
+
+def _records(epoch: Any) -> tuple[Any, ...]:
+    if isinstance(epoch, str | bytes | _Cue) or not isinstance(epoch, Iterable):
+        raise InvalidArgumentError.of("an epoch of a script", "a list of records", epoch)
+    return tuple(epoch)

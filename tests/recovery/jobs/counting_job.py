@@ -1,0 +1,230 @@
+"""A job to be killed: numbered records are counted per key and land in an exactly-once file sink.
+
+Run as a script, again and again until it ends by itself; everything it needs is in its arguments.
+The last line that it prints says as JSON what this run saw: epochs, images, restarts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.common import Configuration, Types
+from penstock.datastream import (
+    CheckpointingMode,
+    KeyedProcessFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
+from penstock.datastream.connectors.base import (
+    Boundedness,
+    Committable,
+    Committer,
+    InitContext,
+    ReadResult,
+    Sink,
+    SinkWriter,
+    Source,
+    SourceReader,
+    Split,
+    WriterContext,
+)
+from penstock.datastream.state import ValueStateDescriptor
+
+SPLITS = 4
+"""A fixed number: any parallelism deals out the same ones."""
+STAGING = ".staging"
+
+
+def records_of_split(split: int, records: int, keys: int) -> list[tuple[str, int]]:
+    """The records of a split, in order. A key is in one split only, its numbers have no gaps."""
+    mine = range(split, keys, SPLITS)
+    return [(f"k{mine[i % len(mine)]}", i // len(mine)) for i in range(records // SPLITS)]
+
+
+class NumberedRecords(Source):
+    def __init__(self, records: int, keys: int) -> None:
+        self.records = records
+        self.keys = keys
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_splits(self, parallelism: int) -> list[Split]:
+        return [Split(str(number), number, 0) for number in range(SPLITS)]
+
+    def create_reader(self, context: InitContext) -> SourceReader:
+        return _NumberedReader(self.records, self.keys)
+
+
+class _NumberedReader(SourceReader):
+    def __init__(self, records: int, keys: int) -> None:
+        self._all = {s: records_of_split(s, records, keys) for s in range(SPLITS)}
+
+    def read(self, split: Split, position: int, max_records: int) -> ReadResult:
+        records = self._all[split.data]
+        stop = position + max_records
+        return ReadResult(records[position:stop], stop, finished=stop >= len(records))
+
+
+class CountPerKey(KeyedProcessFunction):
+    """Gives (key, number, count so far, distance from the number before)."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        self._last = runtime_context.get_state(ValueStateDescriptor("last", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        key, number = value
+        count = (self._count.value() or 0) + 1
+        last = self._last.value()
+        self._count.update(count)
+        self._last.update(number)
+        yield key, number, count, number - (-1 if last is None else last)
+
+
+class FileSink(Sink):
+    """A file per subtask, epoch and attempt: hidden until it is committed by a rename."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+    def create_writer(self, context: InitContext) -> SinkWriter:
+        name = f"{context.epoch:05d}-{context.subtask_index}-{context.attempt}.jsonl"
+        return _FileWriter(self.directory, name)
+
+    def create_committer(self) -> Committer:
+        return _Rename(self.directory)
+
+
+class _FileWriter(SinkWriter):
+    def __init__(self, directory: str, name: str) -> None:
+        self._name = name
+        self._path = os.path.join(directory, STAGING, name)
+        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        self._file = open(self._path, "w")  # noqa: SIM115 - closed at the end of the epoch
+
+    def write(self, value: Any, context: WriterContext) -> None:
+        self._file.write(json.dumps(value) + "\n")
+
+    def prepare_commit(self) -> list[str]:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return [self._name]
+
+    def abort(self) -> None:
+        os.unlink(self._path)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Rename(Committer):
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def commit(self, committables: list[Committable]) -> None:
+        for committable in committables:
+            staged = os.path.join(self._directory, STAGING, committable.data)
+            # The epoch as the engine gives it now: a repeated commit must come under the same.
+            name = f"part-{committable.epoch:05d}-{committable.data}"
+            final = os.path.join(self._directory, name)
+            if not os.path.exists(final):
+                os.rename(staged, final)
+
+
+class _Watch:
+    """What this run saw."""
+
+    def __init__(self, root: str, stop_after: int | None) -> None:
+        self._state = os.path.join(root, "state")
+        self._stop_after = stop_after
+        self._images: set[str] = set()
+        self.epochs = 0
+        self.first: int | None = None
+
+    def on_epoch(self, report: Any) -> None:
+        self.epochs += 1
+        self.first = report.epoch if self.first is None else self.first
+        if os.path.isdir(self._state):
+            self._images.update(n for n in os.listdir(self._state) if ".image-" in n)
+        print(f"epoch {report.epoch} {sum(report.records_in.values())}", flush=True)
+        if self._stop_after is not None and self.epochs >= self._stop_after:
+            os._exit(38)
+
+    def summary(self) -> dict[str, Any]:
+        return {"epochs": self.epochs, "first": self.first, "images": len(self._images)}
+
+
+def configuration_of(arguments: argparse.Namespace) -> Configuration:
+    configuration = Configuration()
+    settings = {
+        "execution.checkpointing.dir": arguments.checkpoints,
+        "penstock.job-id": "counting",
+        "penstock.executor": arguments.executor,
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "3",
+        "restart-strategy.fixed-delay.delay": "100 ms",
+        "state.backend.local-dir": os.path.join(arguments.checkpoints, "stores"),
+    }
+    settings.update(item.split("=", 1) for item in arguments.config)
+    for key, value in settings.items():
+        configuration.set_string(key, value)
+    return configuration
+
+
+def source_of(env: StreamExecutionEnvironment, arguments: argparse.Namespace) -> Any:
+    if arguments.input is None:
+        source = NumberedRecords(arguments.records, arguments.keys)
+        return env.from_source(source, source_name="numbered").uid("source")
+    from penstock.driver.spark_session import spark_session
+
+    session = spark_session("local[2]", "counting")
+    reader = session.readStream.name("numbered").schema("key string, number bigint")
+    frame = reader.option("maxFilesPerTrigger", 2).parquet(arguments.input)
+    return env.from_spark(frame, record_type=tuple, bounded=True).uid("source")
+
+
+def main() -> None:
+    logging.basicConfig(level=logging.WARNING)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--checkpoints", required=True)
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--executor", default="local")
+    parser.add_argument("--mode", default="EXACTLY_ONCE")
+    parser.add_argument("--records", type=int, default=4000)
+    parser.add_argument("--keys", type=int, default=20)
+    parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument("--input", help="directory of Parquet files, read by Spark")
+    parser.add_argument("--stop-after", type=int, help="die after so many epochs of this run")
+    parser.add_argument("--config", action="append", default=[], help="key=value")
+    arguments = parser.parse_args()
+
+    env = StreamExecutionEnvironment.get_execution_environment(configuration_of(arguments))
+    env.set_parallelism(arguments.parallelism)
+    env.get_checkpoint_config().set_checkpointing_mode(CheckpointingMode[arguments.mode])
+    watch = _Watch(os.path.join(arguments.checkpoints, "counting"), arguments.stop_after)
+    env.add_epoch_listener(watch.on_epoch)
+    counted = (
+        source_of(env, arguments)
+        .map(lambda record: (record[0], int(record[1])))
+        .key_by(lambda record: record[0])
+        .process(CountPerKey())
+        .uid("count")
+    )
+    counted.sink_to(FileSink(arguments.output)).uid("sink")
+    env.execute("counting")
+    print(json.dumps(watch.summary()), flush=True)
+    # Spark's JVM needs seconds to end in order; nobody waits for it here.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
