@@ -169,6 +169,17 @@ class CheckpointError(PenstockError, RuntimeError):
     """A checkpoint or savepoint cannot be written, read or used."""
 
 
+class SinkCommitError(CheckpointError):
+    """An epoch is in the checkpoint, but a sink could not make its output visible yet."""
+
+    @classmethod
+    def of(cls, sink: str, epoch: int, cause: BaseException) -> SinkCommitError:
+        return cls(
+            f"sink {sink!r} could not commit epoch {epoch}: {type(cause).__name__}: {cause}; "
+            "it is tried again when the job restarts"
+        )
+
+
 class CheckpointCorruptError(CheckpointError):
     """A file of a checkpoint is missing or damaged."""
 

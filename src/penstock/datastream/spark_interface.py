@@ -38,8 +38,10 @@ def executor_for(configuration: Configuration, name: str) -> MakeExecutor:
     session = _session(configuration, name)
     spark_executor = _lazily("penstock.driver.spark_executor").SparkExecutor
 
+    timeout = configuration.get(options.CHECKPOINT_TIMEOUT) / 1000
+
     def make(plan: PhysicalPlan, plan_path: str, interval: float) -> Executor:
-        made: Executor = spark_executor(session, plan, plan_path, interval)
+        made: Executor = spark_executor(session, plan, plan_path, interval, timeout)
         return made
 
     return make

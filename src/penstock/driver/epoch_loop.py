@@ -18,7 +18,7 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.connectors.base import Committable, Committer
 from penstock.driver.acceptance import judge
 from penstock.driver.adoption import check_types
-from penstock.errors import CheckpointError, CheckpointMismatchError, LeaseHeldError
+from penstock.errors import CheckpointMismatchError, LeaseHeldError, SinkCommitError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource, SparkSource
@@ -88,6 +88,11 @@ class EpochLoop:
         """Repeat what may be missing after the last commit."""
         if self.base is not None and self._mode is not CheckpointingMode.AT_MOST_ONCE:
             self._commit_sinks(_stored_committables(self.base))
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last epoch of the job has been committed."""
+        return self.base is not None and self.base.final
 
     def exhausted(self) -> bool:
         """Whether every Python source has been read to its end."""
@@ -258,7 +263,7 @@ class EpochLoop:
             sources=self._sources(acknowledgements),
             rows_read=self._rows_read(acknowledgements),
             state_types=types,
-            committables=self._durable(acknowledgements),
+            committables=self._durable(acknowledgements, order.epoch),
             final=order.final,
         )
 
@@ -279,7 +284,9 @@ class EpochLoop:
                 found[head.uid] = found.get(head.uid, 0) + sum(a.records_in.values())
         return found
 
-    def _durable(self, acknowledgements: list[Acknowledgement]) -> dict[str, list[dict[str, Any]]]:
+    def _durable(
+        self, acknowledgements: list[Acknowledgement], epoch: int
+    ) -> dict[str, list[dict[str, Any]]]:
         durable = {
             operator.uid
             for vertex in self.plan.vertices
@@ -292,6 +299,7 @@ class EpochLoop:
                 if uid in durable:
                     found.setdefault(uid, []).extend(
                         {
+                            "epoch": epoch,
                             "subtask": a.subtask,
                             "attempt": a.token,
                             "data": base64.b64encode(item).decode(),
@@ -310,13 +318,8 @@ class EpochLoop:
                     committer.commit(items)
                 else:
                     committer(items)
-            except CheckpointError:
-                raise
             except Exception as error:
-                raise CheckpointError(
-                    f"sink {uid!r} could not commit epoch {items[0].epoch}: "
-                    f"{type(error).__name__}: {error}; it is tried again on restart"
-                ) from error
+                raise SinkCommitError.of(uid, items[0].epoch, error) from error
 
     def _report(
         self,
@@ -373,7 +376,7 @@ def _stored_committables(manifest: Manifest) -> dict[str, list[Committable]]:
     return {
         uid: [
             Committable(
-                manifest.epoch,
+                item["epoch"],
                 item["subtask"],
                 item["attempt"],
                 pickle.loads(base64.b64decode(item["data"])),

@@ -6,6 +6,7 @@ the next manifest. No epoch waits for them.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
@@ -60,6 +61,7 @@ class Housekeeper:
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._commits = 0
+        self._growth = GrowthWatch()
 
     def transform(self, manifest: Manifest) -> Manifest:
         """Put finished rewritings into a manifest that is about to be committed."""
@@ -121,6 +123,8 @@ class Housekeeper:
                 inputs = frozenset(file.path for file in compaction.inputs)
                 with self._lock:
                     self._done.append(_Rewritten(vertex, subtask, inputs, files, compaction.result))
+                if compaction.result == "image":
+                    self._growth.seen(vertex, subtask, files)
 
         self._thread = threading.Thread(target=work, name="penstock images", daemon=True)
         self._thread.start()
@@ -138,6 +142,38 @@ class Housekeeper:
             return None
         answer: dict[str, list[dict[str, object]]] = json.loads(out)
         return answer
+
+
+class GrowthWatch:
+    """Warns, once per vertex, of state that has grown from image to image without end."""
+
+    def __init__(self, images: int = 4, entries: int = 100_000) -> None:
+        self._images = images
+        self._entries = entries
+        self._rows: dict[tuple[str, int], list[int]] = {}
+        self._warned: set[str] = set()
+
+    def seen(self, vertex: str, subtask: int, files: tuple[FileInfo, ...]) -> None:
+        """An image was made; its rows are the entries that the subtask holds."""
+        history = self._rows.setdefault((vertex, subtask), [])
+        history.append(sum(file.rows for file in files))
+        del history[: -self._images]
+        growing = len(history) == self._images and all(
+            before < after for before, after in itertools.pairwise(history)
+        )
+        if growing and history[-1] >= self._entries and vertex not in self._warned:
+            self._warned.add(vertex)
+            names = sorted({name for file in files for _, name in file.states})
+            _log.warning(
+                "state %s of %s only grows: subtask %d went from %d to %d entries over %d images; "
+                "if keys come and go, let it expire with StateTtlConfig or clear() it",
+                ", ".join(names),
+                vertex,
+                subtask,
+                history[0],
+                history[-1],
+                self._images,
+            )
 
 
 def _with(manifest: Manifest, rewritten: _Rewritten) -> Manifest:

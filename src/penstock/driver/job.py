@@ -37,6 +37,7 @@ from penstock.errors import (
     EngineError,
     JobCancelledError,
     PenstockError,
+    SinkCommitError,
     UnsupportedFeatureError,
     UserFunctionError,
 )
@@ -56,6 +57,11 @@ from penstock.storage.manifest import Manifest
 _log = logging.getLogger("penstock")
 
 Listener = Callable[[EpochReport], None]
+
+_LONGEST_READ_SECONDS = 10.0
+
+# What may go better next time. Other errors are in the program or its settings.
+_WORTH_A_RESTART = (EngineError, UserFunctionError, SinkCommitError)
 
 
 class Executor(Protocol):
@@ -143,6 +149,7 @@ class Job:
             state_backend=configuration.get(options.STATE_BACKEND),
             cache_entries=configuration.get(options.STATE_CACHE_ENTRIES),
             max_records_per_epoch=configuration.get(options.MAX_RECORDS_PER_EPOCH),
+            epoch_seconds=self._epoch_seconds(),
             batch=str(mode).upper() == "BATCH",
             parameters=dict(configuration.to_dict()),
         )
@@ -150,6 +157,11 @@ class Job:
         if settings.batch:
             _check_bounded(plan)
         return plan
+
+    def _epoch_seconds(self) -> float:
+        """The checkpoint interval bounds what is lost in a crash, so it bounds an epoch."""
+        interval = self._checkpoints.get_checkpoint_interval()
+        return interval / 1000 if interval > 0 else _LONGEST_READ_SECONDS
 
     def _run(self) -> None:
         with Lease.acquire(self.layout.root, {"job": self.name}):
@@ -175,7 +187,6 @@ class Job:
             loop.transform = keeper.transform
             self.status = JobStatus.RUNNING
             try:
-                loop.recover()
                 self._run_with_restarts(plan, plan_path, loop)
             finally:
                 keeper.close()
@@ -235,14 +246,16 @@ class Job:
             epoch_before = loop.base
             executor = self._executor = self._make_executor(plan, plan_path, interval)
             try:
-                executor.run(loop, self._stop.is_set)
+                loop.recover()
+                if not loop.ended:
+                    executor.run(loop, self._stop.is_set)
                 return
             except RunAgain:
                 continue
             except KeyboardInterrupt:
                 self.cancel()
                 raise
-            except (EngineError, UserFunctionError) as error:
+            except _WORTH_A_RESTART as error:
                 if self._stop.is_set():
                     return
                 loop.failed()

@@ -26,6 +26,7 @@ from penstock.driver.spark_stages import (
     ROW_SCHEMA,
     StageTask,
 )
+from penstock.errors import EngineError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder
 from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.tasks import read_acknowledgement
@@ -53,18 +54,25 @@ class SparkExecutor:
     """One job on one session."""
 
     def __init__(
-        self, session: SparkSession, plan: PhysicalPlan, plan_path: str, interval: float
+        self,
+        session: SparkSession,
+        plan: PhysicalPlan,
+        plan_path: str,
+        interval: float,
+        timeout: float,
     ) -> None:
-        self._session = session
         self._plan = plan
         self._plan_path = plan_path
         self._interval = interval
+        self._timeout = timeout
         self._layout = CheckpointLayout(filesystem_for(plan.settings.root)[1])
         self._frames = SourceFrames(session, plan, plan_path, self._layout)
+        self._session = self._frames.session
         self._pause = threading.Event()
         self._failure: BaseException | None = None
         self._ended = threading.Event()
         self._query: Any = None
+        self._busy = False
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """Epochs until the input ends or `stopping` says so."""
@@ -99,14 +107,15 @@ class SparkExecutor:
             else:
                 writer = writer.trigger(processingTime=f"{int(self._interval * 1000)} milliseconds")
             self._query = writer.start()
-        self._await_end()
+        self._await_end(stopping)
 
-    def _await_end(self) -> None:
+    def _await_end(self, stopping: Callable[[], bool]) -> None:
         """Wait until the query ends by itself or a batch says that it shall."""
         query = self._query
         try:
             while query.isActive and not self._ended.wait(0.02):
-                pass
+                if stopping() and not self._busy:
+                    self._ended.set()  # no batch would notice: there may be no data
             if self._ended.is_set():
                 query.stop()
             else:
@@ -123,11 +132,14 @@ class SparkExecutor:
             if stopping() or (not self._frames.has_spark_sources and loop.exhausted()):
                 self._end_query()
             before = loop.base
+            self._busy = True
             try:
                 loop.close(partial(self._collect, frame), batch, self._offsets(batch))
             except BaseException as error:
                 self._failure = error
                 self._end_query()
+            finally:
+                self._busy = False
             if self._frames.ticking and _idle(before, loop):
                 self._pause.wait(_IDLE_SECONDS)
 
@@ -176,10 +188,23 @@ class SparkExecutor:
     def _collect(self, frame: DataFrame, order: EpochOrder) -> list[Acknowledgement]:
         context = self._session.sparkContext
         context.setLocalProperty(ORDER_PROPERTY, order.to_text())
+        tag = f"penstock-{self._plan.settings.run_id}"
+        context.addJobTag(tag)
+        too_long = threading.Timer(self._timeout, context.cancelJobsWithTag, [tag])
+        too_long.daemon = True
+        too_long.start()
+        started = time.monotonic()
         try:
             rows: list[Any] = frame.select("payload").collect()
         except Exception as error:
+            if time.monotonic() - started >= self._timeout:
+                raise EngineError(
+                    f"epoch {order.epoch} took longer than {self._timeout:g} s "
+                    "(execution.checkpointing.timeout) and was cancelled"
+                ) from None
             raise engine_error(error) from None
+        finally:
+            too_long.cancel()
         return [read_acknowledgement(bytes(row[0])) for row in rows]
 
 

@@ -23,7 +23,6 @@ class SourceFrames:
     def __init__(
         self, session: SparkSession, plan: PhysicalPlan, plan_path: str, layout: CheckpointLayout
     ) -> None:
-        self._session = session
         self._plan_path = plan_path
         self._layout = layout
         heads = plan.at_level(0)
@@ -34,6 +33,8 @@ class SourceFrames:
         self.has_spark_sources = bool(self._spark)
         self._has_python_sources = bool(python)
         given = [v.operators[0].operator.frame for v in self._spark]
+        self.session = self._session = given[0].sparkSession if given else session
+        """The session of the frames, if there are any: a plan has but one."""
         self.named = all(_is_named(frame) for frame in given if frame.isStreaming)
         """Whether sources can be told apart by name: then they may change between runs."""
         self.ends_by_itself = (

@@ -78,6 +78,8 @@ class JobSettings:
     state_backend: str
     cache_entries: int
     max_records_per_epoch: int
+    epoch_seconds: float
+    """A Python source reads no longer than this in one epoch."""
     batch: bool
     parameters: dict[str, str] = field(default_factory=dict)
 

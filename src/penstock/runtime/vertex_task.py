@@ -84,8 +84,6 @@ class VertexTask:
         self._records_in = 0
         for index, writer in self._writers.items():
             writer.begin_epoch(order.epoch, bytes.fromhex(token), index in order.frozen_edges)
-        if self.keyed_state is not None:
-            self.keyed_state.begin_epoch()
         for context in self.contexts:
             context.attempt = order.attempt
         for operator in self.operators:
@@ -128,6 +126,7 @@ class VertexTask:
                 acknowledgement.committables[described.uid] = [dump(item) for item in prepared]
         if self.keyed_state is not None:
             self._write_segment(acknowledgement, self.keyed_state)
+            self.keyed_state.end_epoch()
         uid = self.vertex.uid
         acknowledgement.records_in[uid] = self._records_in
         acknowledgement.records_out[uid] = sent
@@ -139,6 +138,8 @@ class VertexTask:
         return acknowledgement
 
     def close(self) -> None:
+        if self.keyed_state is not None:
+            self.keyed_state.end_epoch()
         for operator in self.operators:
             operator.close()
 

@@ -34,9 +34,11 @@ class StateBase:
         self._open_store = open_store
         self._store: Store | None = None
 
-    def begin_epoch(self) -> None:
-        """Forget the store: the next read asks for it at the new base."""
-        self._store = None
+    def end_epoch(self) -> None:
+        """Let the store go: the next read asks for it at the new base."""
+        store, self._store = self._store, None
+        if store is not None:
+            store.release()
 
     def address(self, state: str, key: Any, namespace: bytes = b"") -> Address:
         key_bytes = encode_key(key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.datastream.state import (
@@ -17,7 +17,7 @@ from penstock.datastream.state import (
 from penstock.errors import StateError
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keys import decode_key
-from penstock.state.list_state import LiveListState
+from penstock.state.list_state import LiveListState, packed_elements
 from penstock.state.live import LiveTable
 from penstock.state.map_state import LiveMapState
 from penstock.state.ttl import Lifetime, stamped_serializer
@@ -31,6 +31,10 @@ from penstock.storage.entries import Entry, unpack_key
 
 # Entries of states with a time to live that are looked at in one epoch.
 _SWEEP = 1000
+
+
+def _whole(raw: bytes) -> Iterable[bytes]:
+    return (raw,)
 
 
 class KeyedState:
@@ -53,7 +57,7 @@ class KeyedState:
         self._keep = keep
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
         self._tables: list[LiveTable | LiveListState | LiveMapState] = []
-        self._lifetimes: dict[str, Lifetime] = {}
+        self._swept_states: dict[str, tuple[Lifetime, Callable[[bytes], Iterable[bytes]]]] = {}
         self._sweeps: dict[str, bytes | None] = {}
 
     def get(self, descriptor: StateDescriptor) -> Any:
@@ -91,17 +95,17 @@ class KeyedState:
             if key not in seen:
                 yield key
 
-    def begin_epoch(self) -> None:
-        self.base.begin_epoch()
+    def end_epoch(self) -> None:
+        self.base.end_epoch()
 
     def snapshot(self) -> list[Entry]:
         """Every change of this epoch, and what expired without being met."""
         entries: list[Entry] = []
         for table in self._tables:
             entries.extend(table.snapshot(self._keep))
-        changed = {entry[:6] for entry in entries} if self._lifetimes else set()
-        for name, lifetime in self._lifetimes.items():
-            entries.extend(e for e in self._swept(name, lifetime) if e[:6] not in changed)
+        changed = {entry[:6] for entry in entries} if self._swept_states else set()
+        for name in self._swept_states:
+            entries.extend(e for e in self._swept(name) if e[:6] not in changed)
         return entries
 
     def _make(self, descriptor: StateDescriptor) -> Any:
@@ -133,7 +137,7 @@ class KeyedState:
 
     def _list(self, descriptor: ListStateDescriptor) -> LiveListState:
         element = descriptor.elem_type_info
-        lifetime = self._lifetime(descriptor, sweep=False)
+        lifetime = self._lifetime(descriptor, packed_elements)
         serializer = element.serializer()
         state = LiveListState(
             descriptor.get_name(),
@@ -162,20 +166,24 @@ class KeyedState:
         self._tables.append(state)
         return state
 
-    def _lifetime(self, descriptor: StateDescriptor, sweep: bool = True) -> Lifetime | None:
+    def _lifetime(
+        self, descriptor: StateDescriptor, parts: Callable[[bytes], Iterable[bytes]] = _whole
+    ) -> Lifetime | None:
+        """The lifetime of a state's values; `parts` cuts a stored value into stamped ones."""
         config = descriptor.ttl_config
         if config is None:
             return None
         lifetime = Lifetime(config, self._now)
-        if sweep and config.get_cleanup_strategies().is_cleanup_in_background():
-            self._lifetimes[descriptor.get_name()] = lifetime
+        if config.get_cleanup_strategies().is_cleanup_in_background():
+            self._swept_states[descriptor.get_name()] = (lifetime, parts)
         return lifetime
 
-    def _swept(self, name: str, lifetime: Lifetime) -> Iterator[Entry]:
+    def _swept(self, name: str) -> Iterator[Entry]:
         """Tombstones for expired entries among the next few of the store."""
+        lifetime, parts = self._swept_states[name]
         seen = list(self._next_entries(name))
         for packed, raw in seen:
-            if lifetime.expired_raw(raw):
+            if all(map(lifetime.expired_raw, parts(raw))):
                 key = unpack_key(packed)
                 yield Entry(
                     key.key_group,

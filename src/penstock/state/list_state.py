@@ -4,7 +4,7 @@ writes what was added and not the list."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.datastream.state import ListState
@@ -159,8 +159,13 @@ class LiveListState(ListState[Any]):
         return b"".join(parts)
 
     def _unpack(self, raw: bytes) -> Iterable[Any]:
-        at = 0
-        while at < len(raw):
-            (length,) = _LENGTH.unpack_from(raw, at)
-            at += 4 + length
-            yield self._loads(raw[at - length : at])
+        return map(self._loads, packed_elements(raw))
+
+
+def packed_elements(chunk: bytes) -> Iterator[bytes]:
+    """The elements of a stored chunk, each as its own bytes."""
+    at = 0
+    while at < len(chunk):
+        (length,) = _LENGTH.unpack_from(chunk, at)
+        at += 4 + length
+        yield chunk[at - length : at]

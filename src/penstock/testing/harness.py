@@ -1,21 +1,16 @@
-"""Harnesses: one function at work in a task of the real runtime, driven record by record.
-
-Only what surrounds the task is of our own: state is acknowledged into a dict instead of files,
-time is a `ManualClock`, and what is emitted is kept for the test to look at.
-"""
+"""Harnesses: one function at work in a task of the real runtime, driven record by record."""
 
 from __future__ import annotations
 
-import copy
 import pickle
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
 import cloudpickle
 
-from penstock.common.typeinfo import TypeInformation, type_info_of
+from penstock.common.typeinfo import type_info_of
 from penstock.datastream._stream_arguments import selector_of
 from penstock.datastream.functions import (
     FilterFunction,
@@ -33,54 +28,25 @@ from penstock.datastream.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.driver.adoption import check_types
 from penstock.errors import InvalidArgumentError, StateError, UnpicklableError
-from penstock.graph.location import user_location
-from penstock.graph.partitioning import ByKey
-from penstock.runtime.codec import constant
-from penstock.runtime.epoch import Acknowledgement, EpochOrder
-from penstock.runtime.operators.base import (
-    MIN_TIMESTAMP,
-    FunctionOperator,
-    OpenOperator,
-    OperatorHost,
-    opened,
-)
-from penstock.runtime.operators.process import (
-    ElementContext,
-    Process,
-    TaskTimerService,
-    _process,
-)
+from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.reduce import Reduce
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
 from penstock.runtime.payload import HEADER_SIZE, encode_body
-from penstock.runtime.physical import (
-    JobSettings,
-    Output,
-    PhysicalEdge,
-    PhysicalOperator,
-    PhysicalPlan,
-    Vertex,
-)
-from penstock.runtime.vertex_task import VertexTask
-from penstock.state.backend import StateBase
-from penstock.state.keyed_state import KeyedState
 from penstock.state.keys import check_key
 from penstock.storage.memory_store import MemoryStore
 from penstock.testing.clock import ManualClock, Span
+from penstock.testing.harness_task import HarnessTask, Surroundings
 
-_UID = "function"
-_MAX_PARALLELISM = 128
 _TOKEN = "00" * 8
-_STATELESS: dict[type[Function], Callable[[Any], Any]] = {
+_UNKEYED: dict[type[Function], Callable[[Any], Any]] = {
     MapFunction: Map,
     FlatMapFunction: FlatMap,
     FilterFunction: Filter,
     ProcessFunction: Process,
 }
 _KEYED: dict[type[Function], Callable[[Any], Any]] = {
-    **_STATELESS,
+    **_UNKEYED,
     KeyedProcessFunction: Process,
     ReduceFunction: Reduce,
 }
@@ -114,66 +80,55 @@ class OperatorHarness:
             assert harness.process("7,21.5") == [(7, 21.5)]
     """
 
-    _operators = _STATELESS
+    _operators = _UNKEYED
 
     def __init__(
         self, function: Function, output_type: Any = None, clock: ManualClock | None = None
     ) -> None:
-        self._start(function, None, output_type, clock or ManualClock(), MIN_TIMESTAMP, 0, {})
+        self._start(function, None, output_type, Surroundings(clock or ManualClock()))
 
     def _start(
         self,
         function: Any,
         select: Callable[[Any], Any] | None,
         output_type: Any,
-        clock: ManualClock,
-        watermark: int,
-        epoch: int,
-        state_types: dict[str, Any],
-        store: MemoryStore | None = None,
+        surroundings: Surroundings,
     ) -> None:
+        name = type(function).__name__
         operator = self._operator(function)
         self.function = function
-        self.clock = clock
         self._select = select
+        self._around = surroundings
+        self._closed = False
         try:
             self._program: bytes = cloudpickle.dumps((function, select, output_type))
         except Exception as error:
-            raise UnpicklableError.of(f"{type(function).__name__}", error) from error
-        self._watermark = watermark
-        self._outputs: list[Any] = []
-        self._side_outputs: dict[str, list[Any]] = {}
-        self._store = store or MemoryStore()
-        self._epoch = epoch
-        self._state_types = state_types
-        self._closed = False
+            raise UnpicklableError.of(name, error) from error
         declared = None if output_type is None else type_info_of(output_type)
-        plan = _plan(_Watched(operator, self), type(function).__name__, declared, select)
-        self._task = _HarnessTask(plan, self._order(), clock, self._store, self._state_types)
-        self._task.begin(self._order(), _TOKEN)
+        self._task = HarnessTask(operator, name, select, declared, surroundings)
+        self._task.begin(surroundings.order(), _TOKEN)
 
     def _operator(self, function: Any) -> Any:
         for kind, make in self._operators.items():
             if isinstance(function, kind):
-                operator = make(function)
-                return _TimedProcess(function, self) if type(operator) is Process else operator
-        wanted = ", ".join(kind.__name__ for kind in self._operators)
+                return make(function)
         if isinstance(function, tuple(_KEYED)):
             raise InvalidArgumentError(
                 f"{type(function).__name__} works on a keyed stream; use KeyedOperatorHarness"
             )
+        wanted = ", ".join(kind.__name__ for kind in self._operators)
         raise InvalidArgumentError.of("the function", f"an instance of {wanted}", function)
 
     # Input
 
     def process(self, value: Any, timestamp: int | None = None) -> list[Any]:
         """Hand a record to the function; what it emitted for it (to the main output)."""
-        before = len(self._outputs)
+        before = len(self._around.outputs)
         try:
             self._task.consume(self._payload(value, timestamp))
         except Exception as error:
             raise self._task.explain(error) from error
-        return self._outputs[before:]
+        return self._around.outputs[before:]
 
     def process_all(self, values: Iterable[Any]) -> list[Any]:
         """Hand over several records; what was emitted for them."""
@@ -192,18 +147,23 @@ class OperatorHarness:
 
     def outputs(self) -> list[Any]:
         """All that the function emitted so far, in order."""
-        return list(self._outputs)
+        return list(self._around.outputs)
 
     def side_outputs(self, tag: OutputTag) -> list[Any]:
         """All that it sent to a side output so far."""
-        return list(self._side_outputs.get(tag.tag_id, ()))
+        return list(self._around.side_outputs.get(tag.tag_id, ()))
 
     def clear_outputs(self) -> None:
         """Forget what was emitted so far."""
-        self._outputs.clear()
-        self._side_outputs.clear()
+        self._around.outputs.clear()
+        self._around.side_outputs.clear()
 
     # Time
+
+    @property
+    def clock(self) -> ManualClock:
+        """What the function takes for processing time."""
+        return self._around.clock
 
     def advance_processing_time(self, to: int | None = None, *, by: Span | None = None) -> int:
         """Move the clock to a time in milliseconds, or on by a span; the new time.
@@ -216,33 +176,30 @@ class OperatorHarness:
 
     def advance_watermark(self, to: int) -> None:
         """Let event time reach `to`: what ``ctx.timer_service().current_watermark()`` says."""
-        if not isinstance(to, int) or isinstance(to, bool) or to < self._watermark:
-            raise InvalidArgumentError.of(
-                "the new watermark", f"an int of at least {self._watermark}", to
-            )
-        self._watermark = to
+        least = self._around.watermark
+        if not isinstance(to, int) or isinstance(to, bool) or to < least:
+            raise InvalidArgumentError.of("the new watermark", f"an int of at least {least}", to)
+        self._around.watermark = to
 
     # Checkpoints
 
     def snapshot(self) -> Snapshot:
         """End the epoch: all state as a checkpoint would keep it. The harness can go on."""
-        self._checkpoint()
-        return Snapshot(
-            self._program,
-            tuple(self._store.scan(b"")),
-            dict(self._state_types),
-            self._epoch,
-            self.clock.now(),
-            self._watermark,
-        )
-
-    def _checkpoint(self) -> None:
+        around = self._around
         try:
             self._task.end()
         except Exception as error:
             raise self._task.explain(error) from error
-        self._epoch += 1
-        self._task.begin(self._order(), _TOKEN)
+        around.epoch += 1
+        self._task.begin(around.order(), _TOKEN)
+        return Snapshot(
+            self._program,
+            tuple(around.store.scan(b"")),
+            dict(around.state_types),
+            around.epoch,
+            around.clock.now(),
+            around.watermark,
+        )
 
     @classmethod
     def restore(cls: type[H], snapshot: Snapshot, function: Function | None = None) -> H:
@@ -254,22 +211,16 @@ class OperatorHarness:
         pickled, select, output_type = pickle.loads(snapshot.program)
         store = MemoryStore()
         store.apply(snapshot.entries, "restored")
-        harness = cls.__new__(cls)
-        harness._start(
-            pickled if function is None else function,
-            select,
-            output_type,
+        around = Surroundings(
             ManualClock(snapshot.processing_time),
             snapshot.watermark,
             snapshot.epoch,
-            dict(snapshot.state_types),
             store,
+            dict(snapshot.state_types),
         )
+        harness = cls.__new__(cls)
+        harness._start(function or pickled, select, output_type, around)
         return harness
-
-    def _order(self) -> EpochOrder:
-        base = self._epoch - 1 if self._epoch else None
-        return EpochOrder(self._epoch, base, self.clock.now())
 
     # Life cycle
 
@@ -313,7 +264,7 @@ class KeyedOperatorHarness(OperatorHarness):
         clock: ManualClock | None = None,
     ) -> None:
         select = selector_of("key_selector", key_selector)
-        self._start(function, select, output_type, clock or ManualClock(), MIN_TIMESTAMP, 0, {})
+        self._start(function, select, output_type, Surroundings(clock or ManualClock()))
 
     def state(self, descriptor: StateDescriptor, key: Any) -> Any:
         """What a state of the function holds for a key: a value, a list or a dict.
@@ -345,125 +296,3 @@ def _content(descriptor: StateDescriptor, state: Any) -> Any:
         return dict(state.items())
     found = state.get()
     return list(found) if isinstance(descriptor, ListStateDescriptor) else found
-
-
-@dataclass(frozen=True)
-class _Watched:
-    """The operator under test; its side outputs and clocks are the harness's."""
-
-    operator: Any
-    harness: OperatorHarness
-
-    def open(self, host: OperatorHost) -> OpenOperator:
-        harness = self.harness
-
-        def emit_side(tag: OutputTag, value: Any) -> None:
-            convert = tag.type_info.converter()
-            kept = _kept(value if convert is None else convert(value))
-            harness._side_outputs.setdefault(tag.tag_id, []).append(kept)
-
-        host = replace(host, emit_side=emit_side, clock=harness.clock.now)
-        operator: OpenOperator = self.operator.open(host)
-        return operator
-
-
-@dataclass(frozen=True)
-class _TimedProcess(Process):
-    """A process function whose context tells the harness's watermark."""
-
-    harness: OperatorHarness
-
-    def open(self, host: OperatorHost) -> OpenOperator:
-        call = opened(self.function, host, "process_element")
-        timers = _HarnessTimers(host.clock, host.keyed_state is not None)
-        timers.watermark = lambda: self.harness._watermark
-        context = ElementContext(host.scope, timers, host.emit_side)
-        return FunctionOperator(self.function, _process(call, context, host))
-
-
-class _HarnessTimers(TaskTimerService):
-    watermark: Callable[[], int]
-
-    def current_watermark(self) -> int:
-        return self.watermark()
-
-
-@dataclass(frozen=True)
-class _Keep:
-    """The end of the chain: keeps what is emitted."""
-
-    harness: OperatorHarness
-
-    def open(self, host: OperatorHost) -> OpenOperator:
-        outputs = self.harness._outputs
-        operator = OpenOperator()
-        operator.process = lambda value: outputs.append(_kept(value))
-        return operator
-
-
-def _kept(value: Any) -> Any:
-    """As it is now: the function may change what it emitted."""
-    return value if constant((value,)) else copy.deepcopy(value)
-
-
-class _HarnessTask(VertexTask):
-    """A task whose state is acknowledged at once, into a store in memory."""
-
-    def __init__(
-        self,
-        plan: PhysicalPlan,
-        order: EpochOrder,
-        clock: ManualClock,
-        store: MemoryStore,
-        state_types: dict[str, Any],
-    ) -> None:
-        self._clock = clock
-        self._memory = store
-        self._known_types = state_types
-        super().__init__(plan, plan.vertices[0], 0, order)
-
-    def _make_keyed_state(self, uid: str) -> KeyedState:
-        return KeyedState(
-            self._scope,
-            StateBase(uid, _MAX_PARALLELISM, lambda: self._memory),
-            (0, _MAX_PARALLELISM - 1),
-            now=self._clock.now,
-            epoch=lambda: self._order.epoch,
-            keep=self._settings.cache_entries,
-        )
-
-    def _write_segment(self, acknowledgement: Acknowledgement, keyed_state: KeyedState) -> None:
-        types = keyed_state.types()
-        check_types(self.vertex.name, self._known_types, types)
-        self._known_types.update(types)
-        changes = [(entry.packed(), entry.value) for entry in keyed_state.snapshot()]
-        self._memory.apply(changes, str(self._order.epoch))
-
-
-def _plan(
-    watched: _Watched,
-    name: str,
-    output_type: TypeInformation | None,
-    select: Callable[[Any], Any] | None,
-) -> PhysicalPlan:
-    """A job of one vertex: the function, and behind it what keeps its output."""
-    location = user_location()
-    operators = (
-        PhysicalOperator(_UID, name, location, watched, output_type, (Output(operator=1),), 0),
-        PhysicalOperator("kept", "kept", location, _Keep(watched.harness), None, (), 1),
-    )
-    inputs = () if select is None else (0,)
-    vertex = Vertex(0, _UID, name, 0, 1, _MAX_PARALLELISM, operators, inputs, ())
-    edges = () if select is None else (PhysicalEdge(0, 0, 0, ByKey(select), 0, location, "key_by"),)
-    settings = JobSettings(
-        job_id="harness",
-        job_name="harness",
-        run_id="harness",
-        root="",
-        local_dir="",
-        state_backend="hashmap",
-        cache_entries=200_000,
-        max_records_per_epoch=1,
-        batch=False,
-    )
-    return PhysicalPlan(settings, (vertex,), edges)

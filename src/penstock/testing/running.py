@@ -25,5 +25,4 @@ def run_local(stream: DataStream, job_name: str | None = None) -> list[Any]:
 
 def collect(stream: DataStream, job_name: str | None = None) -> list[Any]:
     """Run the stream's program where its environment says; the stream's records."""
-    with stream.execute_and_collect(job_name) as records:
-        return list(records)
+    return list(stream.execute_and_collect(job_name))

@@ -57,7 +57,7 @@ class Subtask:
             epoch=lambda: self.epoch,
             keep=self.keep,
         )
-        self.state.begin_epoch()
+        self.state.end_epoch()
 
     def at(self, key: Any, descriptor: StateDescriptor) -> Any:
         self.scope.key = key
@@ -68,7 +68,7 @@ class Subtask:
         entries = self.state.snapshot()
         self.store.apply([(e.packed(), e.value) for e in entries], f"v{self.epoch}")
         self.epoch += 1
-        self.state.begin_epoch()
+        self.state.end_epoch()
         return entries
 
 

@@ -17,10 +17,10 @@ from penstock.testing import ManualClock, ScriptedSource, run_local
 FAIL = ScriptedSource.FAIL
 
 
-def local_environment(**settings: Any) -> StreamExecutionEnvironment:
+def local_environment(settings: dict[Any, Any] | None = None) -> StreamExecutionEnvironment:
     configuration = Configuration().set(options.EXECUTOR, "local")
-    for key, value in settings.items():
-        configuration.set_string(key.replace("__", ".").replace("_", "-"), str(value))
+    for option, value in (settings or {}).items():
+        configuration.set(option, value)
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
 
 
@@ -50,10 +50,13 @@ def test_epochs_are_cut_as_scripted(script: list[list[int]]) -> None:
     ],
 )
 def test_fails_once_and_goes_on(script: list[list[Any]]) -> None:
-    env = local_environment()
-    env._configuration.set(options.RESTART_STRATEGY, "fixed-delay")
-    env._configuration.set(options.FIXED_DELAY_ATTEMPTS, 9)
-    env._configuration.set(options.FIXED_DELAY_DELAY, 1)
+    env = local_environment(
+        {
+            options.RESTART_STRATEGY: "fixed-delay",
+            options.FIXED_DELAY_ATTEMPTS: 9,
+            options.FIXED_DELAY_DELAY: 1,
+        }
+    )
     reports: list[EpochReport] = []
     env.add_epoch_listener(reports.append)
     stream = (
@@ -75,8 +78,13 @@ def test_without_a_restart_the_job_fails() -> None:
 
 def test_a_failure_is_remembered_in_the_checkpoint(tmp_path: Any) -> None:
     def run() -> list[Any]:
-        env = local_environment(execution__checkpointing__dir=tmp_path, penstock__job_id="again")
-        env._configuration.set(options.RESTART_STRATEGY, "none")
+        env = local_environment(
+            {
+                options.CHECKPOINT_DIR: str(tmp_path),
+                options.JOB_ID: "again",
+                options.RESTART_STRATEGY: "none",
+            }
+        )
         source = ScriptedSource([[1, 2], [3, FAIL, 4]])
         keyed = env.from_source(source).key_by(lambda value: 0)
         return run_local(keyed.reduce(lambda a, b: a + b))

@@ -1,0 +1,1 @@
+"""The sensor demo: `python -m penstock demo`. Loads nothing by itself, since workers import it."""

@@ -1,0 +1,187 @@
+"""The task inside a harness: the real one, with surroundings that a test can see and move."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.output_tag import OutputTag
+from penstock.driver.adoption import check_types
+from penstock.graph.location import user_location
+from penstock.graph.partitioning import ByKey
+from penstock.runtime.codec import constant
+from penstock.runtime.epoch import Acknowledgement, EpochOrder
+from penstock.runtime.operators.base import (
+    MIN_TIMESTAMP,
+    FunctionOperator,
+    OpenOperator,
+    OperatorHost,
+    opened,
+)
+from penstock.runtime.operators.process import (
+    ElementContext,
+    Process,
+    TaskTimerService,
+    _process,
+)
+from penstock.runtime.physical import (
+    JobSettings,
+    Output,
+    PhysicalEdge,
+    PhysicalOperator,
+    PhysicalPlan,
+    Vertex,
+)
+from penstock.runtime.vertex_task import VertexTask
+from penstock.state.backend import StateBase
+from penstock.state.keyed_state import KeyedState
+from penstock.storage.memory_store import MemoryStore
+from penstock.testing.clock import ManualClock
+
+_UID = "function"
+_MAX_PARALLELISM = 128
+
+
+@dataclass
+class Surroundings:
+    """What a job would provide: clocks, acknowledged state, somewhere for output to go."""
+
+    clock: ManualClock
+    watermark: int = MIN_TIMESTAMP
+    epoch: int = 0
+    store: MemoryStore = field(default_factory=MemoryStore)
+    state_types: dict[str, Any] = field(default_factory=dict)
+    outputs: list[Any] = field(default_factory=list)
+    side_outputs: dict[str, list[Any]] = field(default_factory=dict)
+
+    def order(self) -> EpochOrder:
+        base = self.epoch - 1 if self.epoch else None
+        return EpochOrder(self.epoch, base, self.clock.now())
+
+    def keep(self, value: Any) -> None:
+        self.outputs.append(_as_it_is_now(value))
+
+    def keep_aside(self, tag: OutputTag, value: Any) -> None:
+        convert = tag.type_info.converter()
+        kept = value if convert is None else convert(value)
+        self.side_outputs.setdefault(tag.tag_id, []).append(_as_it_is_now(kept))
+
+
+def _as_it_is_now(value: Any) -> Any:
+    """The function may change what it emitted."""
+    return value if constant((value,)) else copy.deepcopy(value)
+
+
+class HarnessTask(VertexTask):
+    """A task whose state is acknowledged at once, into a store in memory."""
+
+    def __init__(
+        self,
+        operator: Any,
+        name: str,
+        select: Callable[[Any], Any] | None,
+        output_type: TypeInformation | None,
+        surroundings: Surroundings,
+    ) -> None:
+        self._surroundings = surroundings
+        plan = _plan(operator, name, select, output_type, surroundings)
+        super().__init__(plan, plan.vertices[0], 0, surroundings.order())
+
+    def _make_keyed_state(self, uid: str) -> KeyedState:
+        around = self._surroundings
+        return KeyedState(
+            self._scope,
+            StateBase(uid, _MAX_PARALLELISM, lambda: around.store),
+            (0, _MAX_PARALLELISM - 1),
+            now=around.clock.now,
+            epoch=lambda: around.epoch,
+            keep=self._settings.cache_entries,
+        )
+
+    def _write_segment(self, acknowledgement: Acknowledgement, keyed_state: KeyedState) -> None:
+        around = self._surroundings
+        types = keyed_state.types()
+        check_types(self.vertex.name, around.state_types, types)
+        around.state_types.update(types)
+        changes = [(entry.packed(), entry.value) for entry in keyed_state.snapshot()]
+        around.store.apply(changes, str(around.epoch))
+
+
+def _plan(
+    operator: Any,
+    name: str,
+    select: Callable[[Any], Any] | None,
+    output_type: TypeInformation | None,
+    surroundings: Surroundings,
+) -> PhysicalPlan:
+    """A job of one vertex: the function, and behind it what keeps its output."""
+    location = user_location()
+    watched, keep = _Watched(operator, surroundings), _Keep(surroundings)
+    operators = (
+        PhysicalOperator(_UID, name, location, watched, output_type, (Output(operator=1),), 0),
+        PhysicalOperator("kept", "kept", location, keep, None, (), 1),
+    )
+    edges = () if select is None else (PhysicalEdge(0, 0, 0, ByKey(select), 0, location, "key_by"),)
+    inputs = tuple(edge.index for edge in edges)
+    vertex = Vertex(0, _UID, name, 0, 1, _MAX_PARALLELISM, operators, inputs, ())
+    settings = JobSettings(
+        job_id="harness",
+        job_name="harness",
+        run_id="harness",
+        root="",
+        local_dir="",
+        state_backend="hashmap",
+        cache_entries=200_000,
+        max_records_per_epoch=1,
+        epoch_seconds=1.0,
+        batch=False,
+    )
+    return PhysicalPlan(settings, (vertex,), edges)
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """The operator under test; its side outputs and clocks are the surroundings'."""
+
+    operator: Any
+    surroundings: Surroundings
+
+    def open(self, host: OperatorHost) -> OpenOperator:
+        around = self.surroundings
+        host = replace(host, emit_side=around.keep_aside, clock=around.clock.now)
+        if type(self.operator) is Process:
+            return _open_process(self.operator.function, host, around)
+        operator: OpenOperator = self.operator.open(host)
+        return operator
+
+
+@dataclass(frozen=True)
+class _Keep:
+    """The end of the chain."""
+
+    surroundings: Surroundings
+
+    def open(self, host: OperatorHost) -> OpenOperator:
+        operator = OpenOperator()
+        operator.process = self.surroundings.keep
+        return operator
+
+
+def _open_process(function: Any, host: OperatorHost, surroundings: Surroundings) -> OpenOperator:
+    """As `Process.open`, with a watermark that the test moves."""
+    call = opened(function, host, "process_element")
+    timers = _HarnessTimers(surroundings, host.keyed_state is not None)
+    context = ElementContext(host.scope, timers, host.emit_side)
+    return FunctionOperator(function, _process(call, context, host))
+
+
+class _HarnessTimers(TaskTimerService):
+    def __init__(self, surroundings: Surroundings, keyed: bool) -> None:
+        super().__init__(surroundings.clock.now, keyed)
+        self._surroundings = surroundings
+
+    def current_watermark(self) -> int:
+        return self._surroundings.watermark
