@@ -92,7 +92,7 @@ def collect_until_error() -> Callable[[DataStream], tuple[list[Any], PenstockErr
         values: list[Any] = []
         with pytest.raises(PenstockError) as caught:
             for value in stream.execute_and_collect():
-                values.append(value)  # noqa: PERF402 - what came before the error counts
+                values.append(value)
         return values, caught.value
 
     return collect

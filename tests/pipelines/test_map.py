@@ -35,7 +35,7 @@ def test_map(env: StreamExecutionEnvironment) -> None:
         .map(str)
     )
 
-    assert list(stream.execute_and_collect()) == ["1081", "1091", "1101"]
+    assert sorted(stream.execute_and_collect()) == ["1081", "1091", "1101"]
 
 
 def test_map_keeps_what_is_mutable_apart(env: StreamExecutionEnvironment) -> None:

@@ -46,9 +46,7 @@ def test_at_least_once_loses_nothing(counting_job: MakeJob, point: str, again: b
     assert (counted.total() > job.expected.total()) is again
     # Nothing comes but what was read, and state is never counted twice.
     rows = set(job.counted().rows)
-    assert rows == {
-        (key, n, n + 1, 1) for key, count in job.expected.items() for n in range(count)
-    }
+    assert rows == {(key, n, n + 1, 1) for key, count in job.expected.items() for n in range(count)}
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,7 @@ DIED = 38
 
 @pytest.mark.parametrize("segments", ["2", "1000"], ids=["images", "no images"])
 @pytest.mark.parametrize("steps", [(2, 3, 1), (1, 4, 2), (3, 2, 3)], ids=str)
-def test_another_parallelism(
-    counting_job: MakeJob, steps: tuple[int, ...], segments: str
-) -> None:
+def test_another_parallelism(counting_job: MakeJob, steps: tuple[int, ...], segments: str) -> None:
     """Images are made of some subtasks' state and not yet of others' when it changes again."""
     job = counting_job(
         config={"penstock.state.max-segments": segments, "penstock.epoch.interval": "200 ms"}

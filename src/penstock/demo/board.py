@@ -19,7 +19,7 @@ class Average(NamedTuple):
     number: int
     temperature: float
     mean: float
-    count: int
+    readings: int
 
 
 class EpochNumbers(NamedTuple):
@@ -65,22 +65,24 @@ class Board:
             return Counter(sensor for sensor, _ in self.alerts)
 
     def last_epoch(self) -> EpochNumbers | None:
+        """The newest epoch that read something, else the newest."""
         with self._lock:
-            return self.epochs[-1] if self.epochs else None
+            busy = (epoch for epoch in reversed(self.epochs[-20:]) if epoch.readings)
+            return next(busy, self.epochs[-1] if self.epochs else None)
 
     def readings(self) -> int:
         """All that state has counted, in this run and those before."""
-        return sum(average.count for average in self.averages())
+        return sum(average.readings for average in self.averages())
 
     def rate(self, over_seconds: float = 3.0) -> float:
-        """Readings per second, of late."""
-        now = time.monotonic()
+        """Readings per second over the last few epochs."""
         with self._lock:
-            recent = [epoch for epoch in self.epochs[-200:] if now - epoch.at < over_seconds]
-            if len(recent) < 2:
-                return 0.0
-            return sum(e.readings for e in recent[1:]) / (recent[-1].at - recent[0].at)
+            busy = [epoch for epoch in self.epochs[-200:] if epoch.readings]
+            recent = [e for e in busy[:-2] if busy[-1].at - e.at < over_seconds] + busy[-2:]
+        if len(recent) < 2:
+            return 0.0
+        return sum(e.readings for e in recent[1:]) / (recent[-1].at - recent[0].at)
 
     def miscounted(self) -> list[Average]:
         """Sensors whose readings were lost or counted twice: there must be none."""
-        return [average for average in self.averages() if average.count != average.number]
+        return [average for average in self.averages() if average.readings != average.number]

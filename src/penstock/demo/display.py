@@ -33,15 +33,15 @@ def live_view(board: Board) -> RenderableType:
 def _table(averages: list[Average], alerts: dict[str, int]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
     table.add_column("sensor")
-    for title in ("last", "average", "readings", "alerts"):
-        table.add_column(title, justify="right", min_width=6)
+    for title in ("last", "mean", "count", "alerts"):
+        table.add_column(title, justify="right", min_width=5)
     for average in averages:
         count = alerts.get(average.sensor, 0)
         table.add_row(
             average.sensor,
             Text(f"{average.temperature:.1f}°", style=_colour(average.temperature)),
             f"{average.mean:.2f}°",
-            f"{average.count:,}",
+            f"{average.readings:,}",
             Text(str(count), style="red" if count else "dim"),
         )
     return table

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import Types
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.base import (
     Boundedness,
     Committable,
@@ -30,9 +29,12 @@ from penstock.datastream.functions import KeyedProcessFunction, RuntimeContext
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.demo.board import BOARDS, Average, Board
 
+if TYPE_CHECKING:
+    from penstock.datastream import StreamExecutionEnvironment
+
 SENSORS = 20
 SOURCE_UID = "sensors"
-_READINGS_PER_ROUND = 250  # of one sensor, from warm to cold to warm
+_READINGS_PER_ROUND = 2000  # of one sensor, from warm to cold to warm
 _HOT = 30.0
 _COOL = 29.0
 _JUMP = 3.0
@@ -41,19 +43,14 @@ _GLITCHES = 4000  # one in so many readings
 _LARGEST_BACKLOG_MILLIS = 2000
 
 
-class Reading(NamedTuple):
-    sensor: str
-    number: int
-    temperature: float
-
-
 def reading(index: int) -> tuple[str, int, float]:
     """The reading number `index` of all; the same each time it is asked for."""
     sensor, number = index % SENSORS, index // SENSORS + 1
-    noise = (index * 2_654_435_761 & 0xFFFFFFFF) / 0xFFFFFFFF
-    swing = math.sin(math.tau * (number / _READINGS_PER_ROUND / 8 + sensor / SENSORS))
+    mixed = index * 2_654_435_761 & 0xFFFFFFFF
+    noise = mixed / 0xFFFFFFFF
+    swing = math.sin(math.tau * (number / _READINGS_PER_ROUND + sensor / SENSORS))
     temperature = 21 + sensor * 0.2 + 6 * swing + 0.4 * noise
-    if index * 40_503 % _GLITCHES == 17:
+    if (mixed >> 8) % _GLITCHES == 17:
         temperature += _GLITCH
     return f"s{sensor + 1:02d}", number, round(temperature, 2)
 
@@ -143,7 +140,7 @@ class TemperatureAlert(KeyedProcessFunction):
 
 
 class BoardSink(Sink):
-    """Shows records on a board of the driver. Only the newest of each sensor, unless `all`."""
+    """Shows averages, the newest of each sensor, or alerts on a board of the driver."""
 
     def __init__(self, board: str, what: str) -> None:
         self._board = board

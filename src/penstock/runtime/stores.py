@@ -62,6 +62,11 @@ def store_at(
     return store, done.rows
 
 
+def spill_store(settings: JobSettings, vertex: str, subtask: int) -> Store:
+    """A store for what a subtask's running epoch cannot hold in memory."""
+    return _store(settings, f"{local_store_path(settings, vertex, subtask)}.spill-{os.getpid()}")
+
+
 def _store(settings: JobSettings, path: str) -> Store:
     key = (os.getpid(), path)
     if key not in _open:

@@ -20,13 +20,15 @@ from penstock.runtime.operators.base import Emit, OpenOperator, OperatorHost
 from penstock.runtime.payload import decode_body
 from penstock.runtime.physical import Output, PhysicalOperator, PhysicalPlan, Vertex
 from penstock.runtime.runtime_context import TaskRuntimeContext
-from penstock.runtime.stores import base_manifest, store_at
+from penstock.runtime.stores import base_manifest, spill_store, store_at
 from penstock.runtime.writers import EdgeWriter, Outbox
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.key_groups import key_group_range
 from penstock.state.keyed_state import KeyedState
 from penstock.storage.checkpoint_layout import segment_path
 from penstock.storage.crash_points import reach
+from penstock.storage.entries import Entry
+from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import filesystem_for
 from penstock.storage.manifest import SubtaskState
 from penstock.storage.store import Store
@@ -48,6 +50,7 @@ class VertexTask:
         self._scope = KeyScope()
         self._rebuilt = 0
         self._records_in = 0
+        self._segments: list[FileInfo] = []
         self._writers = {
             index: EdgeWriter(
                 plan.edges[index],
@@ -82,6 +85,7 @@ class VertexTask:
         self.outbox.sequence = 0
         self._rebuilt = 0
         self._records_in = 0
+        self._segments = []
         for index, writer in self._writers.items():
             writer.begin_epoch(order.epoch, bytes.fromhex(token), index in order.frozen_edges)
         for context in self.contexts:
@@ -108,6 +112,8 @@ class VertexTask:
             for key, value in zip(keys, values, strict=True):
                 scope.key = key
                 process(value)
+        if self.keyed_state is not None and self.keyed_state.overflowing():
+            self._spill(self.keyed_state)
 
     def count(self, records: int) -> None:
         """Records that came by another way than `consume`."""
@@ -145,15 +151,22 @@ class VertexTask:
 
     def _write_segment(self, acknowledgement: Acknowledgement, keyed_state: KeyedState) -> None:
         reach("task.before_segment")
-        entries = keyed_state.snapshot()
+        self._write(keyed_state.snapshot())
         uid = self.vertex.operators[0].uid
         acknowledgement.state_types[uid] = keyed_state.types()
+        acknowledgement.files = [info.to_json() for info in self._segments]
+        reach("task.after_segment")
+
+    def _spill(self, keyed_state: KeyedState) -> None:
+        """More has changed than memory shall hold: write that part of the segment now."""
+        self._write(keyed_state.spill())
+
+    def _write(self, entries: list[Entry]) -> None:
         if entries:
             fs, root = filesystem_for(self._settings.root)
-            path = segment_path(self._order.epoch, self.vertex.uid, self.subtask, self.token)
-            info = write_table_file(fs, root, path, entries, kind="segment")
-            acknowledgement.files.append(info.to_json())
-        reach("task.after_segment")
+            part = len(self._segments)
+            path = segment_path(self._order.epoch, self.vertex.uid, self.subtask, self.token, part)
+            self._segments.append(write_table_file(fs, root, path, entries, kind="segment"))
 
     # Composition
 
@@ -284,10 +297,15 @@ class VertexTask:
 
         return KeyedState(
             self._scope,
-            StateBase(uid, vertex.max_parallelism, open_at_base),
+            StateBase(
+                uid,
+                vertex.max_parallelism,
+                open_at_base,
+                lambda: spill_store(self._settings, vertex.uid, self.subtask),
+            ),
             key_groups,
             now=lambda: self._order.clock,
-            epoch=lambda: self._order.epoch,
+            chunk_number=lambda: self._order.epoch << 16 | len(self._segments),
             keep=self._settings.cache_entries,
         )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.state.key_groups import key_group_of
 from penstock.state.keys import encode_key
+from penstock.state.spill import Spill
 from penstock.storage.entries import Entry, key_prefix, state_id
 from penstock.storage.store import Store
 
@@ -26,9 +27,16 @@ class KeyScope:
 
 
 class StateBase:
-    """The acknowledged values of one operator in one subtask, read only."""
+    """The acknowledged values of one operator in one subtask, and what the epoch has spilled."""
 
-    def __init__(self, operator: str, max_parallelism: int, open_store: Callable[[], Store]):
+    def __init__(
+        self,
+        operator: str,
+        max_parallelism: int,
+        open_store: Callable[[], Store],
+        open_spill: Callable[[], Store],
+    ) -> None:
+        self.spill = Spill(open_spill)
         self.operator = operator
         self._max_parallelism = max_parallelism
         self._open_store = open_store
@@ -36,6 +44,7 @@ class StateBase:
 
     def end_epoch(self) -> None:
         """Let the store go: the next read asks for it at the new base."""
+        self.spill.clear()
         store, self._store = self._store, None
         if store is not None:
             store.release()
@@ -51,13 +60,13 @@ class StateBase:
         )
 
     def get(self, address: Address, map_key: bytes = b"") -> bytes | None:
-        return self.store.get(address.prefix() + map_key)
+        return self.spill.get(address.prefix() + map_key, self.store)
 
     def scan(self, address: Address) -> Iterator[tuple[bytes, bytes]]:
         """The map entries of one key: (map key, value) in order."""
         prefix = address.prefix()
         skip = len(prefix)
-        for packed, value in self.store.scan(prefix):
+        for packed, value in self.spill.scan(prefix, self.store):
             yield packed[skip:], value
 
     def keys(
@@ -67,7 +76,7 @@ class StateBase:
         name = state_id(self.operator, state)
         first = key_groups[0] if after is None else int.from_bytes(after[:2], "big")
         for group in range(first, key_groups[1] + 1):
-            for packed, value in self.store.scan(group.to_bytes(2, "big") + name):
+            for packed, value in self.spill.scan(group.to_bytes(2, "big") + name, self.store):
                 if after is None or packed > after:
                     yield packed, value
 

@@ -46,14 +46,14 @@ class KeyedState:
         base: StateBase,
         key_groups: tuple[int, int],
         now: Callable[[], int],
-        epoch: Callable[[], int],
+        chunk_number: Callable[[], int],
         keep: int,
     ) -> None:
         self.scope = scope
         self.base = base
         self._key_groups = key_groups
         self._now = now
-        self._epoch = epoch
+        self._chunk_number = chunk_number
         self._keep = keep
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
         self._tables: list[LiveTable | LiveListState | LiveMapState] = []
@@ -98,11 +98,23 @@ class KeyedState:
     def end_epoch(self) -> None:
         self.base.end_epoch()
 
+    def overflowing(self) -> bool:
+        """Whether more changes wait than shall be held in memory."""
+        return any(table.pending > self._keep for table in self._tables)
+
+    def changes(self) -> list[Entry]:
+        """Every change since the last time."""
+        return [entry for table in self._tables for entry in table.snapshot(self._keep)]
+
+    def spill(self) -> list[Entry]:
+        """The changes so far; they are read from disk for the rest of the epoch."""
+        entries = self.changes()
+        self.base.spill.add(entries)
+        return entries
+
     def snapshot(self) -> list[Entry]:
-        """Every change of this epoch, and what expired without being met."""
-        entries: list[Entry] = []
-        for table in self._tables:
-            entries.extend(table.snapshot(self._keep))
+        """The epoch's last changes, and what expired without being met."""
+        entries = self.changes()
         changed = {entry[:6] for entry in entries} if self._swept_states else set()
         for name in self._swept_states:
             entries.extend(e for e in self._swept(name) if e[:6] not in changed)
@@ -146,7 +158,7 @@ class KeyedState:
             stamped_serializer(*serializer) if lifetime is not None else serializer,
             element.converter(),
             lifetime,
-            self._epoch,
+            self._chunk_number,
         )
         self._tables.append(state)
         return state

@@ -1,5 +1,5 @@
-"""List state: stored in chunks, one for each epoch that appended, so that adding to a long list
-writes what was added and not the list."""
+"""List state: stored in chunks, one for each snapshot that appended, so that adding to a long list
+writes what was added and not the list. Chunks are numbered in the order of time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LiveListState(ListState[Any]):
         serializer: tuple[Callable[[Any], bytes], Callable[[bytes], Any]],
         convert: Callable[[Any], Any] | None,
         lifetime: Lifetime | None,
-        epoch: Callable[[], int],
+        chunk_number: Callable[[], int],
     ) -> None:
         self.name = name
         self._scope = scope
@@ -50,7 +50,7 @@ class LiveListState(ListState[Any]):
         self._dumps, self._loads = serializer
         self._convert = convert
         self._lifetime = lifetime
-        self._epoch = epoch
+        self._chunk_number = chunk_number
         self._lists: dict[Any, _List] = {}
         self._dirty: set[Any] = set()
 
@@ -78,9 +78,13 @@ class LiveListState(ListState[Any]):
     def clear(self) -> None:
         self.update([])
 
+    @property
+    def pending(self) -> int:
+        return len(self._dirty)
+
     def snapshot(self, keep: int) -> list[Entry]:
         entries: list[Entry] = []
-        chunk = self._epoch().to_bytes(8, "big")
+        chunk = self._chunk_number().to_bytes(8, "big")
         for key in self._dirty:
             entries.extend(self._changes(key, self._lists[key], chunk))
         self._dirty.clear()

@@ -54,6 +54,11 @@ class LiveTable:
         self.live[key] = value
         self.dirty.add(key)
 
+    @property
+    def pending(self) -> int:
+        """How many changes wait for a snapshot."""
+        return len(self.dirty)
+
     def snapshot(self, keep: int) -> list[Entry]:
         """What changed since the last snapshot. Keeps at most `keep` live values."""
         entries = []

@@ -95,6 +95,10 @@ class LiveMapState(MapState[Any, Any]):
         for key in list(current.values):
             self._set(key, _ABSENT)
 
+    @property
+    def pending(self) -> int:
+        return len(self._dirty)
+
     def snapshot(self, keep: int) -> list[Entry]:
         entries = []
         for key in self._dirty:

@@ -92,9 +92,10 @@ class CheckpointLayout:
 STATE = "state"
 
 
-def segment_path(epoch: int, vertex: str, subtask: int, token: str) -> str:
+def segment_path(epoch: int, vertex: str, subtask: int, token: str, part: int = 0) -> str:
     """Relative path of the changes of one epoch, as one attempt wrote them."""
-    return f"{STATE}/{_stem(epoch, vertex, subtask, token)}.segment.parquet"
+    ending = f"segment-{part}" if part else "segment"
+    return f"{STATE}/{_stem(epoch, vertex, subtask, token)}.{ending}.parquet"
 
 
 def image_name(epoch: int, vertex: str, subtask: int, token: str) -> str:

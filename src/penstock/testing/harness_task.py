@@ -94,10 +94,10 @@ class HarnessTask(VertexTask):
         around = self._surroundings
         return KeyedState(
             self._scope,
-            StateBase(uid, _MAX_PARALLELISM, lambda: around.store),
+            StateBase(uid, _MAX_PARALLELISM, lambda: around.store, MemoryStore),
             (0, _MAX_PARALLELISM - 1),
             now=around.clock.now,
-            epoch=lambda: around.epoch,
+            chunk_number=lambda: around.epoch,
             keep=self._settings.cache_entries,
         )
 

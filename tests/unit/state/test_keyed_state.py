@@ -48,13 +48,15 @@ class Subtask:
     def remake(self) -> None:
         """What a crash leaves: the store as of the last cut."""
         self.scope = KeyScope()
-        base = StateBase("op", MOST, lambda: self.store)
+        self.spilled: list[Entry] = []
+        self.spills = 0
+        base = StateBase("op", MOST, lambda: self.store, MemoryStore)
         self.state = KeyedState(
             self.scope,
             base,
             (0, MOST - 1),
             now=lambda: self.now,
-            epoch=lambda: self.epoch,
+            chunk_number=lambda: self.epoch << 16 | self.spills,
             keep=self.keep,
         )
         self.state.end_epoch()
@@ -63,9 +65,15 @@ class Subtask:
         self.scope.key = key
         return self.state.get(descriptor)
 
+    def spill(self) -> None:
+        """Memory is short: the changes so far go to disk."""
+        self.spilled += self.state.spill()
+        self.spills += 1
+
     def cut(self) -> list[Entry]:
         """End the epoch: the changes are acknowledged and reach the store."""
-        entries = self.state.snapshot()
+        entries = self.spilled + self.state.snapshot()
+        self.spilled, self.spills = [], 0
         self.store.apply([(e.packed(), e.value) for e in entries], f"v{self.epoch}")
         self.epoch += 1
         self.state.end_epoch()
@@ -182,6 +190,7 @@ steps = st.one_of(
     st.tuples(st.just("read"), record_keys, st.sampled_from(list(DESCRIPTORS))),
     st.tuples(st.just("map get"), record_keys, map_keys),
     st.just(("cut",)),
+    st.just(("spill",)),
     st.just(("remake",)),
     st.just(("crash",)),
 )
@@ -220,6 +229,8 @@ def run_against_model(steps: list[tuple[Any, ...]], keep: int) -> None:
             expected = model.data.get(("map", key), {})
             assert subtask.at(key, MAP).get(map_key) == expected.get(map_key)
             assert subtask.at(key, MAP).contains(map_key) == (map_key in expected)
+        elif step[0] == "spill":
+            subtask.spill()
         elif step[0] == "cut":
             subtask.cut()
             acknowledged = model.copy()

@@ -1,0 +1,1 @@
+"""The keyed process function, run by each engine. Each module's `run` is one measurement."""

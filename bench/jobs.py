@@ -1,0 +1,40 @@
+"""Sessions and environments for the contenders on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bench.measure import Params
+from penstock.common.configuration import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.driver.spark_session import spark_session
+
+MASTER = "local[2]"
+PARALLELISM = 2
+
+
+def session(settings: dict[str, str] | None = None) -> SparkSession:
+    """The session that Penstock itself would make; contenders without Penstock get it as well."""
+    made = spark_session(MASTER, "bench")
+    for key, value in (settings or {}).items():
+        made.conf.set(key, value)
+    return made
+
+
+def environment(params: Params, settings: dict[str, Any] | None = None) -> Any:
+    """Two subtasks, durable checkpoints in the contender's own directory."""
+    configuration = Configuration()
+    wanted = {
+        "execution.checkpointing.dir": f"{params['scratch']}/checkpoints",
+        "state.backend.local-dir": f"{params['scratch']}/stores",
+        "penstock.job-id": "bench",
+        "penstock.spark.master": MASTER,
+        **(settings or {}),
+    }
+    for key, value in wanted.items():
+        configuration.set_string(key, str(value))
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(PARALLELISM)
+    return env

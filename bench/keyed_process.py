@@ -1,0 +1,96 @@
+"""Records per second through map, key_by and a keyed process function that updates its state with
+every record: Penstock beside a bare loop and beside Spark's transformWithState."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from bench import data
+from bench.measure import Goal, Options, Params, Report, Result, median, run
+
+_BARE, _PENSTOCK, _SPARK = "bare_loop", "penstock_job", "transform_with_state"
+_TITLES = {
+    _BARE: "bare Python loop, 1 core",
+    _PENSTOCK: "Penstock, 2 cores",
+    _SPARK: "transformWithState, 2 cores",
+}
+_FILES_PER_EPOCH = 2
+_COLD_EPOCHS = 1
+
+
+def measure(options: Options) -> Report:
+    options.say("making the input")
+    base = {
+        "input": str(data.readings()),
+        "files": data.FILES,
+        "files_per_epoch": _FILES_PER_EPOCH,
+        "cold_epochs": _COLD_EPOCHS,
+    }
+    rounds = 2 if options.quick else 5
+    found: dict[str, list[Result]] = {name: [] for name in _TITLES}
+    for number in range(rounds):
+        for name in _TITLES:
+            # Spark's is slow and steady: a smaller input, and not in every round.
+            if name == _SPARK and (not _has_protobuf() or number % 2):
+                continue
+            options.say(f"{_TITLES[name]} (round {number + 1} of {rounds})")
+            found[name].append(_measured(name, base, options))
+    return _report(found)
+
+
+def _measured(name: str, base: Params, options: Options) -> Result:
+    params = dict(base)
+    if name == _SPARK:
+        params["files"] = (2 if options.quick else 3) * _FILES_PER_EPOCH
+    result = run(f"bench.contenders.{name}:run", params)
+    expected = params["files"] * data.ROWS_PER_FILE
+    assert result["outputs"] == expected, f"{name} gave {result['outputs']} of {expected}"
+    return result
+
+
+def _has_protobuf() -> bool:
+    try:
+        return importlib.util.find_spec("google.protobuf") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _report(found: dict[str, list[Result]]) -> Report:
+    report = Report(
+        "keyed_process",
+        f"{data.KEYS:,} keys, {data.FILES * data.ROWS_PER_FILE:,} Parquet rows",
+        ("engine", "records/s, warm", "lowest–highest", "records/s, with start", "runs"),
+        raw=found,
+    )
+    for name, results in found.items():
+        if results:
+            report.rows.append(_row(name, results))
+    rates = {n: median(r["warm_rate"] for r in results) for n, results in found.items() if results}
+    report.goals.append(Goal("Penstock / bare loop", rates[_PENSTOCK] / rates[_BARE], 0.5))
+    if _SPARK in rates:
+        ratio = rates[_PENSTOCK] / rates[_SPARK]
+        report.goals.append(Goal("Penstock / transformWithState", ratio, 5))
+    else:
+        report.notes.append("transformWithState was left out: it needs `pip install protobuf`.")
+    report.notes += [
+        f"Warm: without the first {_COLD_EPOCHS} epoch of {_FILES_PER_EPOCH} files (the same files "
+        "for all). Medians over the runs, which alternate.",
+        "With start: from execute() to its return, without starting the JVM.",
+    ]
+    return report
+
+
+def _row(name: str, results: list[Result]) -> tuple[str, ...]:
+    warm = [result["warm_rate"] for result in results]
+    return (
+        _TITLES[name],
+        _thousands(median(warm)),
+        f"{_thousands(min(warm))}–{_thousands(max(warm))}",
+        _thousands(median(result["rate"] for result in results)),
+        str(len(results)),
+    )
+
+
+def _thousands(value: Any) -> str:
+    return f"{value / 1000:,.0f} k"

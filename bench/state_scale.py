@@ -1,0 +1,2 @@
+def measure(options):
+    raise NotImplementedError

@@ -1,0 +1,89 @@
+"""The environment: settings, execute, plans, several jobs of one program."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from penstock.common import Configuration, JobExecutionResult
+from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.errors import InvalidArgumentError, InvalidProgramError, UnsupportedFeatureError
+
+
+def test_settings(env: StreamExecutionEnvironment) -> None:
+    assert env.get_parallelism() == 2
+    assert env.get_max_parallelism() == -1
+
+    more = Configuration()
+    more.set_string("parallelism.default", "3")
+    env.configure(more)
+    assert env.get_parallelism() == 3
+    assert env.set_parallelism(4).get_parallelism() == 4
+    assert env.set_max_parallelism(64).get_max_parallelism() == 64
+    with pytest.raises(InvalidArgumentError, match="parallelism must be a positive int, got int 0"):
+        env.set_parallelism(0)
+    typo = Configuration()
+    typo.set_string("penstock.job_id", "x")
+    with pytest.raises(InvalidArgumentError, match=r"did you mean 'penstock\.job-id'"):
+        env.configure(typo)
+
+
+def test_default_parallelism_is_that_of_the_engine(
+    env: StreamExecutionEnvironment, executor: str
+) -> None:
+    configuration = Configuration()
+    configuration.set_string("penstock.executor", executor)
+    made = StreamExecutionEnvironment.get_execution_environment(configuration)
+
+    assert made.get_parallelism() >= 1
+    if executor == "spark":
+        assert made.get_parallelism() == 2  # the tests' session is local[2]
+
+
+def test_execute(env: StreamExecutionEnvironment, capfd: pytest.CaptureFixture[str]) -> None:
+    """What was run is not run again by the next execute."""
+    env.set_parallelism(1)
+    source = env.from_elements(1, 2)
+    source.map(lambda n: n * 10).print("first")
+    result = env.execute("ten times")
+    assert isinstance(result, JobExecutionResult)
+    assert result.get_net_runtime() > 0
+    assert capfd.readouterr().out == "first> 10\nfirst> 20\n"
+
+    source.map(lambda n: -n).print("second")
+    env.execute()
+    assert capfd.readouterr().out == "second> -1\nsecond> -2\n"
+
+
+def test_nothing_to_run(env: StreamExecutionEnvironment) -> None:
+    env.from_elements(1, 2).map(str)
+
+    with pytest.raises(InvalidProgramError, match=r"no sink; add one \(print\(\)"):
+        env.execute()
+
+
+def test_plans(env: StreamExecutionEnvironment) -> None:
+    env.from_elements(1, 2).key_by(lambda n: n).sum().name("total").uid("total").print()
+
+    nodes = json.loads(env.get_execution_plan())["nodes"]
+    assert [node["type"] for node in nodes] == [
+        "Source: Collection Source",
+        "total",
+        "Sink: Print",
+    ]
+    assert [node["parallelism"] for node in nodes] == [1, 2, 2]
+    assert nodes[1]["predecessors"][0]["ship_strategy"] == "HASH"
+    assert "test_environment.py" in nodes[1]["location"]
+    assert "uid total" in env.explain()
+    assert "HASH" in env.explain("mermaid")
+
+
+def test_batch_refuses_endless_sources(env: StreamExecutionEnvironment) -> None:
+    from penstock.datastream.connectors import DataGeneratorSource
+
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    env.from_source(DataGeneratorSource(str)).print()
+
+    with pytest.raises(UnsupportedFeatureError, match="never ends; use RuntimeExecutionMode"):
+        env.execute()

@@ -1,0 +1,115 @@
+"""Exchanges: how many records each subtask gets by each strategy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock.datastream import (
+    DataStream,
+    MapFunction,
+    Partitioner,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
+from penstock.errors import InvalidArgumentError, InvalidProgramError
+
+RECORDS = 120
+SENDERS, RECEIVERS = 2, 4
+
+
+class From(MapFunction):
+    """Gives (own subtask, value)."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._subtask = runtime_context.get_index_of_this_subtask()
+
+    def map(self, value: Any) -> Any:
+        return self._subtask, value
+
+
+class ByRest(Partitioner):
+    def partition(self, key: int, num_partitions: int) -> int:
+        return key % (num_partitions - 1)
+
+
+STRATEGIES = {
+    "rebalance": DataStream.rebalance,
+    "shuffle": DataStream.shuffle,
+    "rescale": DataStream.rescale,
+    "broadcast": DataStream.broadcast,
+    "global": DataStream.global_,
+    "custom": lambda stream: stream.partition_custom(ByRest(), lambda record: record[1]),
+    "lambda": lambda stream: stream.partition_custom(lambda key, n: n - 1, 0),
+    "key": lambda stream: stream.key_by(lambda record: record[1]),
+}
+
+
+@pytest.fixture
+def arrivals(env: StreamExecutionEnvironment) -> dict[str, Counter[tuple[int, int]]]:
+    """By strategy, how many records went from which subtask to which."""
+    sent = env.from_sequence(1, RECORDS).map(From()).set_parallelism(SENDERS)
+    received = [
+        travel(sent)
+        .map(From())
+        .set_parallelism(RECEIVERS)
+        .map(lambda record, name=name: (name, record[1][0], record[0]))
+        for name, travel in STRATEGIES.items()
+    ]
+    found: dict[str, Counter[tuple[int, int]]] = {name: Counter() for name in STRATEGIES}
+    for name, sender, receiver in received[0].union(*received[1:]).execute_and_collect():
+        found[name][sender, receiver] += 1
+    return found
+
+
+def test_subtask_counts(arrivals: dict[str, Counter[tuple[int, int]]]) -> None:
+    each = RECORDS // SENDERS
+    pairs = [(s, r) for s in range(SENDERS) for r in range(RECEIVERS)]
+
+    assert arrivals["rebalance"] == dict.fromkeys(pairs, each // RECEIVERS)
+    assert arrivals["broadcast"] == dict.fromkeys(pairs, each)
+    assert arrivals["global"] == {(0, 0): each, (1, 0): each}
+    # Each sender has its own two receivers.
+    near = {(0, 0), (0, 1), (1, 2), (1, 3)}
+    assert arrivals["rescale"] == dict.fromkeys(near, each // 2)
+    assert arrivals["custom"] == {pair: 20 for pair in pairs if pair[1] < RECEIVERS - 1}
+    assert arrivals["lambda"] == {(0, 3): each, (1, 3): each}
+    for random in ("shuffle", "key"):
+        assert arrivals[random].total() == RECORDS
+        assert set(arrivals[random]) == set(pairs)
+        assert all(3 <= count <= 35 for count in arrivals[random].values())
+
+
+def test_rescale_to_fewer(env: StreamExecutionEnvironment) -> None:
+    """Three senders, two receivers: each sender keeps to one receiver."""
+    sent = env.from_sequence(1, 90).set_parallelism(3).map(From()).set_parallelism(3)
+    pairs = Counter(
+        (record[0], receiver)
+        for receiver, record in sent.rescale().map(From()).execute_and_collect()
+    )
+
+    assert pairs.total() == 90
+    assert sorted(sender for sender, _ in pairs) == [0, 1, 2]
+    assert set(pairs.values()) == {30}
+    assert {receiver for _, receiver in pairs} == {0, 1}
+
+
+def test_forward(env: StreamExecutionEnvironment) -> None:
+    sent = env.from_sequence(1, 20).map(From()).start_new_chain()
+    arrived = sent.forward().map(From()).start_new_chain()
+
+    assert all(record[0] == subtask for subtask, record in arrived.execute_and_collect())
+
+    sent.forward().map(From()).set_parallelism(3).print()
+    with pytest.raises(InvalidProgramError, match="needs equal parallelism on both sides, got 2"):
+        env.execute()
+
+
+def test_partitioner_out_of_range(env: StreamExecutionEnvironment) -> None:
+    stream = env.from_elements(1).partition_custom(lambda key, n: n, lambda n: n).map(str)
+
+    with pytest.raises(InvalidArgumentError, match=r"from 0 to 1, got int 2") as caught:
+        list(stream.execute_and_collect())
+    assert "test_partitioning.py:" in str(caught.value)
