@@ -41,7 +41,8 @@ def files_of(directory: str, count: int) -> list[str]:
 
 def first_files(count: int) -> str:
     """A glob for the same files."""
-    return "f{%s}.parquet" % ",".join(f"{number:03d}" for number in range(count))
+    numbers = ",".join(f"{number:03d}" for number in range(count))
+    return f"f{{{numbers}}}.parquet"
 
 
 def _write(directory: Path) -> None:

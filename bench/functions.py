@@ -69,9 +69,7 @@ class Remember(KeyedProcessFunction):
         descriptor = ValueStateDescriptor("last", Types.PICKLED_BYTE_ARRAY())
         self._state = runtime_context.get_state(descriptor)
 
-    def process_element(
-        self, value: tuple[int, bytes], ctx: KeyedProcessFunction.Context
-    ) -> None:
+    def process_element(self, value: tuple[int, bytes], ctx: KeyedProcessFunction.Context) -> None:
         seen = self._state.value()
         self._state.update((1 if seen is None else seen[0] + 1, value[1]))
 

@@ -15,12 +15,9 @@ MASTER = "local[2]"
 PARALLELISM = 2
 
 
-def session(settings: dict[str, str] | None = None) -> SparkSession:
-    """The session that Penstock itself would make; contenders without Penstock get it as well."""
-    made = spark_session(MASTER, "bench")
-    for key, value in (settings or {}).items():
-        made.conf.set(key, value)
-    return made
+def session() -> SparkSession:
+    """The session that Penstock makes by itself."""
+    return spark_session(MASTER, "bench")
 
 
 def environment(params: Params, settings: dict[str, Any] | None = None) -> Any:

@@ -9,7 +9,7 @@ import re
 import subprocess
 from pathlib import Path
 
-import pyarrow
+import pyarrow as pa
 import pyspark
 
 import penstock
@@ -24,7 +24,7 @@ def describe() -> dict[str, str]:
         "python": platform.python_version(),
         "spark": pyspark.__version__,
         "java": _java(),
-        "pyarrow": pyarrow.__version__,
+        "pyarrow": pa.__version__,
         "penstock": penstock.__version__,
         "load before": f"{os.getloadavg()[0]:.1f}",
     }

@@ -63,7 +63,7 @@ def run(params: Params) -> Result:
         function.open(context)
     change, process, invoke = to_fahrenheit.map, count_and_sum.process_element, sink.invoke
     sink_context: Any = None
-    ends = [time.perf_counter()]
+    ends, busy = [time.perf_counter()], [time.process_time()]
     for path in data.files_of(params["input"], params["files"]):
         for row in _rows(path):
             value = change(row)
@@ -71,13 +71,16 @@ def run(params: Params) -> Result:
             for out in process(value, scope):  # type: ignore[arg-type]
                 invoke(out, sink_context)
         ends.append(time.perf_counter())
+        busy.append(time.process_time())
     rows = sink.taken()
-    warm = params["cold_epochs"] * params["files_per_epoch"]
+    cold = params["cold_epochs"] * params["files_per_epoch"]
+    warm = (len(ends) - 1 - cold) * data.ROWS_PER_FILE
     return {
         "outputs": rows,
         "seconds": ends[-1] - ends[0],
         "rate": rows / (ends[-1] - ends[0]),
-        "warm_rate": (len(ends) - 1 - warm) * data.ROWS_PER_FILE / (ends[-1] - ends[warm]),
+        "warm_rate": warm / (ends[-1] - ends[cold]),
+        "cpu_micros": (busy[-1] - busy[cold]) / warm * 1e6,
     }
 
 

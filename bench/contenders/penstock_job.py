@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 from bench import data
 from bench.functions import COUNTED, CountAndSum, CountingSink, ToFahrenheit, sensor_of
 from bench.jobs import environment, session
 from bench.measure import Params, Result
+from bench.processes import cpu_seconds
 from penstock.driver.epoch_loop import EpochReport
 
 
@@ -27,29 +29,39 @@ def run(params: Params) -> Result:
         .process(CountAndSum())
         .add_sink(CountingSink())
     )
-    ends: list[tuple[float, EpochReport]] = []
-    env.add_epoch_listener(lambda report: ends.append((time.perf_counter(), report)))
+    ends: list[tuple[float, float, EpochReport]] = []
+    env.add_epoch_listener(lambda report: ends.append((time.perf_counter(), cpu_seconds(), report)))
     started = time.perf_counter()
     env.execute("keyed process")
     seconds = time.perf_counter() - started
     # The last epoch has no input: it only ends the job.
-    epochs = [(at, _outputs(report)) for at, report in ends if report.batch is not None]
-    outputs = sum(count for _, count in epochs)
+    reports = [report for _, _, report in ends if report.batch is not None]
+    counts = [_outputs(report) for report in reports]
+    outputs = sum(counts)
     cold = params["cold_epochs"]
-    warm = sum(count for _, count in epochs[cold:])
-    stamps = [started, *(at for at, _ in epochs)]
+    warm = sum(counts[cold:])
+    stamps = [started, *(at for at, _, _ in ends[: len(counts)])]
+    busy = [at for _, at, _ in ends[: len(counts)]]
     return {
         "outputs": outputs,
         "seconds": seconds,
         "rate": outputs / seconds,
         "warm_rate": warm / (stamps[-1] - stamps[cold]),
+        "cpu_micros": (busy[-1] - busy[cold - 1]) / warm * 1e6,
         "epoch_rates": [
             count / (end - begin)
-            for (_, count), begin, end in zip(epochs, stamps, stamps[1:], strict=False)
+            for count, (begin, end) in zip(counts, pairwise(stamps), strict=True)
         ],
+        "epoch_cpu_seconds": [after - before for before, after in pairwise(busy)],
+        "epoch_steps": [dict(report.seconds_by_step) for report in reports],
     }
 
 
 def _outputs(report: EpochReport) -> int:
-    found = (metrics.get(COUNTED, 0) for group in report.metrics.values() for metrics in group)
-    return sum(found)
+    return sum(
+        int(value)
+        for group in report.metrics.values()
+        for metrics in group
+        for name, value in metrics.items()
+        if name.endswith(COUNTED)
+    )

@@ -10,21 +10,25 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import Row
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from bench import data
 from bench.functions import ToFahrenheit
-from bench.jobs import session
+from bench.jobs import MASTER
 from bench.measure import Params, Result
+from bench.processes import cpu_seconds
 
 _SETTINGS = {
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
+_LOOK_SECONDS = 0.1
 
 
 class CountAndSumOfKey(StatefulProcessor):
@@ -33,7 +37,10 @@ class CountAndSumOfKey(StatefulProcessor):
         self._change = ToFahrenheit().map
 
     def handleInputRows(  # noqa: N802 - Spark's name
-        self, key: Any, rows: Iterator[Any], timerValues: Any  # noqa: N803
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: Any,  # noqa: N803
     ) -> Iterator[Row]:
         count, total = self._state.get() or (0, 0.0)
         change = self._change
@@ -48,7 +55,7 @@ class CountAndSumOfKey(StatefulProcessor):
 
 
 def run(params: Params) -> Result:
-    spark = session(_SETTINGS)
+    spark = _session()
     frame = (
         spark.readStream.schema(data.SCHEMA)
         .option("maxFilesPerTrigger", params["files_per_epoch"])
@@ -65,18 +72,31 @@ def run(params: Params) -> Result:
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination()
+    cold_cpu = 0.0
+    while not query.awaitTermination(_LOOK_SECONDS):
+        if not cold_cpu and len(query.recentProgress) == params["cold_epochs"]:
+            cold_cpu = cpu_seconds()
+    warm_cpu = cpu_seconds() - cold_cpu
     seconds = time.perf_counter() - started
     batches = [progress for progress in query.recentProgress if progress["numInputRows"]]
     rates = [_rate([batch]) for batch in batches]
     rows = sum(batch["numInputRows"] for batch in batches)
+    warm = sum(batch["numInputRows"] for batch in batches[params["cold_epochs"] :])
     return {
         "outputs": rows,
         "seconds": seconds,
         "rate": rows / seconds,
         "warm_rate": _rate(batches[params["cold_epochs"] :]),
+        "cpu_micros": warm_cpu / warm * 1e6,
         "epoch_rates": rates,
     }
+
+
+def _session() -> SparkSession:
+    builder = SparkSession.builder.master(MASTER).appName("bench")
+    for key, value in _SETTINGS.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
 
 
 def _rate(batches: list[Any]) -> float:

@@ -108,7 +108,7 @@ CHECKPOINT_INTERVAL = _optional(
 CHECKPOINT_MODE = _choice(
     "execution.checkpointing.mode",
     "EXACTLY_ONCE",
-    ("EXACTLY_ONCE", "AT_LEAST_ONCE"),
+    ("EXACTLY_ONCE", "AT_LEAST_ONCE", "AT_MOST_ONCE"),
     "Guarantee for state and for sinks that can give it.",
 )
 CHECKPOINT_DIR = _optional(
@@ -270,7 +270,7 @@ JOB_ID = _optional(
     "penstock.job-id",
     _STRING,
     str,
-    "Identity of the job in the checkpoint directory; unset, a new one for each start.",
+    "Identity of the job in the checkpoint directory; unset, made of the job's name.",
 )
 EPOCH_INTERVAL = _option(
     "penstock.epoch.interval",

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.common import Configuration, JobExecutionResult
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream.connectors.datagen import DataGeneratorSource
 from penstock.errors import InvalidArgumentError, InvalidProgramError, UnsupportedFeatureError
 
 
@@ -80,8 +81,6 @@ def test_plans(env: StreamExecutionEnvironment) -> None:
 
 
 def test_batch_refuses_endless_sources(env: StreamExecutionEnvironment) -> None:
-    from penstock.datastream.connectors import DataGeneratorSource
-
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     env.from_source(DataGeneratorSource(str)).print()
 

@@ -66,11 +66,3 @@ def test_fields_by_name_and_of_plain_numbers(env: StreamExecutionEnvironment) ->
     found = list(sums[0].union(*sums[1:]).execute_and_collect())
     expected = [Reading("s", 4.0, ["x"]), Point(1, 7), {"k": 1, "n": 5}, Row(k=1, n=5), 7]
     assert sorted(found, key=repr) == sorted(expected, key=repr)
-
-
-def test_endless_source_is_not_for_batch_only(env: StreamExecutionEnvironment) -> None:
-    """AUTOMATIC and STREAMING give every update; the last one is what BATCH gives."""
-    env.set_runtime_mode(RuntimeExecutionMode.STREAMING)
-    stream = env.from_collection([1, 2, 3]).key_by(lambda n: "all").sum()
-
-    assert sorted(stream.execute_and_collect()) == [1, 3, 6]

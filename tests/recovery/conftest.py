@@ -18,9 +18,6 @@ import pytest
 
 _SCRIPT = Path(__file__).parent / "jobs" / "counting_job.py"
 _LONGEST = 150
-CRASHED = 37
-"""What a process that dies at a crash point answers."""
-
 # Short-lived JVMs are not worth an optimizing compiler, nor a web server.
 _QUICK_JVM = {
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
@@ -77,11 +74,10 @@ class Run:
 
     def kill_group(self) -> None:
         """The driver and its JVM at once, as when a machine loses power."""
-        try:
+        # The group's number is the driver's, and ours to use only until that has ended.
+        if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait(30)
+            self.process.wait(30)
 
     def descendants(self, needle: str) -> list[int]:
         """Processes below the job with a text in their command line."""

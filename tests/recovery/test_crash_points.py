@@ -76,6 +76,16 @@ def test_crash_on_the_local_executor(counting_job: MakeJob, point: str, occurren
     job.assert_exact()
 
 
+@pytest.mark.parametrize("point", DRIVER_POINTS)
+def test_crash_in_the_last_epoch(counting_job: MakeJob, point: str) -> None:
+    """Once it has been committed there is nothing left to do, least of all again."""
+    job = counting_job()
+    assert job.run(crash_at=f"{point}:11").process.returncode == CRASHED
+    last = job.finish(tries=1)
+    assert last.summary["epochs"] == (1 if point == "driver.before_manifest" else 0)
+    job.assert_exact()
+
+
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_crash_in_an_image_leaves_the_job_alone(counting_job: MakeJob, backend: str) -> None:
     config = {"penstock.epoch.interval": "150 ms", "state.backend.type": backend}
@@ -117,7 +127,8 @@ def test_dying_again_and_again(counting_job: MakeJob) -> None:
     "crash", ["task.before_segment", "task.after_segment:3", "store.catch_up:2", IMAGE_POINT]
 )
 def test_crash_in_a_worker_on_spark(counting_job: MakeJob, crash: str) -> None:
-    job = counting_job(executor="spark")
+    # An image takes a while; the job must still be there to take it in.
+    job = counting_job(executor="spark", records=4000 if crash == IMAGE_POINT else 2800)
     run = job.run(crash_at=crash)
     assert run.process.returncode == 0, run.tail()
     assert job.crashed(crash)
@@ -132,9 +143,9 @@ def test_crashes_of_the_driver_on_spark(counting_job: MakeJob, tmp_path: Path, s
     """One after the other in one job: each start dies at the next point, in its second epoch."""
     settings: dict[str, Any] = {}
     if source == "files":
-        write_input(tmp_path / "input", records=4000, keys=20, rounds=10)
+        write_input(tmp_path / "input", records=2800, keys=20, rounds=7)
         settings["input"] = tmp_path / "input"
-    job = counting_job(executor="spark", **settings)
+    job = counting_job(executor="spark", records=2800, **settings)
     for point in DRIVER_POINTS:
         run = job.run(crash_at=f"{point}:2")
         assert run.process.returncode == CRASHED, run.tail()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from penstock.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from penstock.datastream._operator_settings import OperatorSettings
@@ -294,14 +294,34 @@ class DataStream(OperatorSettings):
         node = self._add(name, operator, is_sink=True)
         return DataStreamSink(self._env, node.id)
 
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator: ...
+
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, *, limit: int
+    ) -> list[Any]: ...
+
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None, limit: int | None
+    ) -> CloseableIterator | list[Any]: ...
+
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
         """Run the job; its records as they come, or a list of at most `limit` of them."""
         if limit is not None and (not isinstance(limit, int) or limit < 1):
             raise InvalidArgumentError.of("limit", "a positive int or None", limit)
-        sink = self._end("Sink: Collect", WriteSink(CollectSink(), durable=False))
+        collected = self._collectable()
+        sink = collected._end("Sink: Collect", WriteSink(CollectSink(), durable=False))
         return self._env._collect(sink._node_id, job_name=job_execution_name, limit=limit)
+
+    def _collectable(self) -> DataStream:
+        """What `execute_and_collect` gives of this stream."""
+        return self
 
     def to_spark(self, schema: Any = None) -> DataFrame:
         """Run the job, whose sources must be bounded; its records as a Spark DataFrame."""

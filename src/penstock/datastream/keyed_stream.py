@@ -21,7 +21,6 @@ from penstock.datastream._stream_arguments import (
     plain_callable,
     refusing,
 )
-from penstock.datastream.closeable_iterator import CloseableIterator
 from penstock.datastream.functions import (
     KeyedProcessFunction,
     Partitioner,
@@ -165,12 +164,9 @@ class KeyedStream(DataStream):
         """The records after they have been brought together by key."""
         return self._then("Values", Map(_itself), self._type)
 
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator | list[Any]:
-        """As for any stream, with rows of key and record: `Row(f0=key, f1=record)`."""
-        with_keys = self._then("Key and Value", Map(_WithKey(self._select)))
-        return with_keys.execute_and_collect(job_execution_name, limit)
+    def _collectable(self) -> DataStream:
+        """Rows of key and record: `Row(f0=key, f1=record)`."""
+        return self._then("Key and Value", Map(_WithKey(self._select)))
 
 
 def _itself(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich import box
-from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -23,15 +22,21 @@ def live_view(board: Board) -> RenderableType:
     tables = [_table(part, alerts) for part in (averages[:half], averages[half:]) if part]
     return Group(
         Text("Sensors: state per key, checkpointed with every epoch", style="bold"),
-        Columns(tables, padding=(0, 2)),
+        _side_by_side(tables),
         _alert_lines(board),
         Text(_numbers(board), style="cyan"),
         _progress(board),
     )
 
 
+def _side_by_side(tables: list[Table]) -> Table:
+    grid = Table.grid(padding=(0, 3))
+    grid.add_row(*tables)
+    return grid
+
+
 def _table(averages: list[Average], alerts: dict[str, int]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("sensor")
     for title in ("last", "mean", "count", "alerts"):
         table.add_column(title, justify="right", min_width=5)

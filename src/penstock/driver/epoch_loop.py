@@ -79,7 +79,9 @@ class EpochLoop:
         self._committers = committers
         self._listener = listener
         self._after_commit = after_commit
-        self._frozen_edges: set[int] = set()
+        # At most once there is no second run, so none that learns which edges must be frozen.
+        frozen = plan.edges if mode is CheckpointingMode.AT_MOST_ONCE else ()
+        self._frozen_edges = {edge.index for edge in frozen}
         self._attempts = 0
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""

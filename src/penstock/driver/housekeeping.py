@@ -61,6 +61,7 @@ class Housekeeper:
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._commits = 0
+        self._closed = False
         self._growth = GrowthWatch()
 
     def transform(self, manifest: Manifest) -> Manifest:
@@ -73,13 +74,17 @@ class Housekeeper:
 
     def after_commit(self, manifest: Manifest) -> None:
         self._commits += 1
-        if self._commits % _RETIRE_EVERY == 0:
+        if self._thread is not None and self._thread.is_alive():
+            return
+        if self._commits >= _RETIRE_EVERY:
+            self._commits = 0
             self._retire()
-        if self._thread is None or not self._thread.is_alive():
+        if not self._done:  # else the same would be rewritten once more
             self._start(manifest)
 
     def close(self) -> None:
         """Stop what is under way; its files are dropped later, as nothing names them."""
+        self._closed = True
         process = self._process
         if process is not None and process.poll() is None:
             process.kill()
@@ -87,11 +92,10 @@ class Housekeeper:
             self._thread.join()
 
     def _retire(self) -> None:
+        """Drop old files; not while new ones are made, since nothing names those yet."""
         with self._lock:
             kept = {file.path for rewritten in self._done for file in rewritten.files}
-            busy = self._thread is not None and self._thread.is_alive()
-        if not busy:
-            self._log.retire(self._retained, kept)
+        self._log.retire(self._retained, kept)
 
     def _start(self, manifest: Manifest) -> None:
         for vertex in self._plan.vertices:
@@ -137,6 +141,8 @@ class Housekeeper:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
         out, _ = process.communicate(json.dumps(order).encode())
+        if self._closed:
+            return None
         if process.returncode != 0:
             _log.warning("no image was made (%s); it is tried again", out.decode()[-300:])
             return None
@@ -195,7 +201,8 @@ def _shortened(subtask: SubtaskState, rewritten: _Rewritten) -> SubtaskState:
             within.append(link)
         else:
             (after if within else before).append(link)
-    if not within:
+    if not within or (before and rewritten.result == "image"):
+        # An image holds all from the beginning; on top of another it would not say what is gone.
         return subtask
     covers: tuple[str, ...] = ()
     if rewritten.result == "segment":

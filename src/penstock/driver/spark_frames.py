@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, SparkSourceTask
+from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.sources import PythonSource, SparkSource
-from penstock.runtime.physical import PhysicalPlan, Vertex
+from penstock.runtime.physical import PhysicalOperator, PhysicalPlan, Vertex
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.filesystem import filesystem_for
 
@@ -78,9 +80,11 @@ class SourceFrames:
         )
 
     def _input(self, vertex: Vertex) -> DataFrame:
-        source: SparkSource = vertex.operators[0].operator
-        frame: Any = source.frame
-        return frame if frame.isStreaming else self._spooled(vertex, frame)
+        frame: DataFrame = vertex.operators[0].operator.frame
+        if not frame.isStreaming:
+            return self._spooled(vertex, frame)
+        _check_streamable(frame, vertex.operators[0])
+        return frame
 
     def _spooled(self, vertex: Vertex, frame: DataFrame) -> DataFrame:
         """A batch frame as a stream: written once beside the checkpoint, then read file by file,
@@ -95,6 +99,22 @@ class SourceFrames:
     def _reader(self, name: str) -> DataStreamReader:
         reader = self._session.readStream
         return reader.name(name) if self.named else reader
+
+
+def _check_streamable(frame: Any, operator: PhysicalOperator) -> None:
+    """Spark's own check of a stream, for the user's part of it.
+
+    For the whole plan it is switched off, since our stages sort what Spark would not let them.
+    """
+    jvm = frame.sparkSession._jvm
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    append = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
+    try:
+        checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), append)
+    except AnalysisException as error:
+        raise InvalidProgramError(
+            f"the DataFrame of {operator.name!r} ({operator.location}) cannot be streamed: {error}"
+        ) from None
 
 
 def _exists(path: str) -> bool:

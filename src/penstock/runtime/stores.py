@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from contextlib import suppress
 
 from penstock.common.digests import text_digest
 from penstock.runtime.physical import JobSettings
@@ -67,9 +68,19 @@ def spill_store(settings: JobSettings, vertex: str, subtask: int) -> Store:
     return _store(settings, f"{local_store_path(settings, vertex, subtask)}.spill-{os.getpid()}")
 
 
+def _close_removed() -> None:
+    """Stores of jobs that are gone: their directories were deleted, their handles are ours."""
+    for key in [key for key in _open if not os.path.isdir(key[1])]:
+        store = _open.pop(key)
+        if key[0] == os.getpid():
+            with suppress(Exception):
+                store.close()
+
+
 def _store(settings: JobSettings, path: str) -> Store:
     key = (os.getpid(), path)
     if key not in _open:
+        _close_removed()
         kind: StoreKind = "rocksdb" if settings.state_backend == "rocksdb" else "hashmap"
         _open[key] = open_store(kind, path)
     return _open[key]

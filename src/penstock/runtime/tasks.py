@@ -34,7 +34,10 @@ from penstock.runtime.writers import ChangeableRecords
 # Rows are handed on when so many bytes are ready.
 _HAND_OVER_BYTES = 1 << 20
 
-_idle: dict[tuple[str, int, int, int], VertexTask] = {}
+# Instances that wait for their next epoch, with the time they began to wait. Those of jobs that
+# are gone would wait for ever, in a worker that serves many.
+_idle: dict[tuple[str, int, int, int], tuple[VertexTask, float]] = {}
+_LONGEST_WAIT_SECONDS = 900.0
 
 
 def run_stage(
@@ -227,7 +230,7 @@ class _Attempt:
 
     def _take(self, vertex: Vertex) -> VertexTask:
         """The instance that made this subtask's part of the base, or a new one."""
-        idle = _idle.pop(self._key(vertex), None)
+        idle, _ = _idle.pop(self._key(vertex), (None, 0.0))
         if idle is not None:
             if idle.version == self.order.tokens.get(subtask_name(vertex.index, self.subtask)):
                 return idle
@@ -236,11 +239,17 @@ class _Attempt:
         return VertexTask(self._plan, vertex, self.subtask, self.order)
 
     def _give_back(self) -> None:
+        now = time.monotonic()
         for task in self._tasks.values():
             if self.order.final:
                 task.close()
             else:
-                _idle[self._key(task.vertex)] = task
+                _idle[self._key(task.vertex)] = (task, now)
+        for key, (task, since) in list(_idle.items()):
+            if now - since > _LONGEST_WAIT_SECONDS:
+                del _idle[key]
+                with contextlib.suppress(Exception):
+                    task.close()
 
     def _key(self, vertex: Vertex) -> tuple[str, int, int, int]:
         return (self._plan.settings.run_id, os.getpid(), vertex.index, self.subtask)

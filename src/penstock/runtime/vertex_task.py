@@ -7,6 +7,7 @@ else it is dropped and made anew, since a failed attempt must not leak through `
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
@@ -19,6 +20,7 @@ from penstock.runtime.epoch import Acknowledgement, EpochOrder
 from penstock.runtime.operators.base import Emit, OpenOperator, OperatorHost
 from penstock.runtime.payload import decode_body
 from penstock.runtime.physical import Output, PhysicalOperator, PhysicalPlan, Vertex
+from penstock.runtime.plan_file import copied
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.stores import base_manifest, spill_store, store_at
 from penstock.runtime.writers import EdgeWriter, Outbox
@@ -39,7 +41,12 @@ class VertexTask:
     """A task instance. Epochs go `begin`, then `consume` or `process`, then `end`."""
 
     def __init__(self, plan: PhysicalPlan, vertex: Vertex, subtask: int, order: EpochOrder) -> None:
-        self.vertex = vertex
+        # Functions keep things in `self`: subtasks in one process, and instances one after the
+        # other, must not share them.
+        operators, edges = copied(
+            (vertex.operators, {index: plan.edges[index] for index in vertex.outputs})
+        )
+        self.vertex = vertex = replace(vertex, operators=operators)
         self.subtask = subtask
         self.outbox = Outbox()
         self.token = ""
@@ -53,9 +60,9 @@ class VertexTask:
         self._segments: list[FileInfo] = []
         self._writers = {
             index: EdgeWriter(
-                plan.edges[index],
+                edges[index],
                 (vertex, subtask),
-                plan.vertices[plan.edges[index].target],
+                plan.vertices[edges[index].target],
                 self._scope,
                 self.outbox,
             )
@@ -66,7 +73,7 @@ class VertexTask:
         )
         self._callables: dict[tuple[int, int], tuple[str, str]] = {}
         for index, writer in self._writers.items():
-            edge = plan.edges[index]
+            edge = edges[index]
             for name in ("select", "partition"):
                 if (call := getattr(writer.edge.partitioning, name, None)) is not None:
                     self._callables[id(call), 0] = (edge.name, str(edge.location))
@@ -342,8 +349,8 @@ def _fan_out(calls: list[Emit]) -> Emit:
     def emit(value: Any) -> None:
         copies = [value] * len(rest) if constant((value,)) else [_copied(value) for _ in rest]
         first(value)
-        for call, copied in zip(rest, copies, strict=True):
-            call(copied)
+        for call, own in zip(rest, copies, strict=True):
+            call(own)
 
     return emit
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -134,7 +135,7 @@ def _plan(
         root="",
         local_dir="",
         state_backend="hashmap",
-        cache_entries=200_000,
+        cache_entries=1 << 62,  # nothing is spilled: there is nowhere to
         max_records_per_epoch=1,
         epoch_seconds=1.0,
         batch=False,
@@ -142,8 +143,23 @@ def _plan(
     return PhysicalPlan(settings, (vertex,), edges)
 
 
+class _StaysHere:
+    """Is itself when copied or pickled within the process: its test must see what it holds."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        _here[id(self)] = self
+        return _found_here, (id(self),)
+
+
+_here: weakref.WeakValueDictionary[int, _StaysHere] = weakref.WeakValueDictionary()
+
+
+def _found_here(number: int) -> _StaysHere:
+    return _here[number]
+
+
 @dataclass(frozen=True)
-class _Watched:
+class _Watched(_StaysHere):
     """The operator under test; its side outputs and clocks are the surroundings'."""
 
     operator: Any
@@ -159,7 +175,7 @@ class _Watched:
 
 
 @dataclass(frozen=True)
-class _Keep:
+class _Keep(_StaysHere):
     """The end of the chain."""
 
     surroundings: Surroundings

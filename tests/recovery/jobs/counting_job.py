@@ -186,7 +186,7 @@ def source_of(env: StreamExecutionEnvironment, arguments: argparse.Namespace) ->
     from penstock.driver.spark_session import spark_session
 
     session = spark_session("local[2]", "counting")
-    reader = session.readStream.name("numbered").schema("key string, number bigint")
+    reader = session.readStream.schema("key string, number bigint")
     frame = reader.option("maxFilesPerTrigger", 2).parquet(arguments.input)
     return env.from_spark(frame, record_type=tuple, bounded=True).uid("source")
 

@@ -18,7 +18,7 @@ from penstock.plan.translate import PlanDefaults, translate
 from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import JobSettings, PhysicalPlan
 
-SETTINGS = JobSettings("id", "demo", "run", "/root", "/local", "hashmap", 1000, 1000, False)
+SETTINGS = JobSettings("id", "demo", "run", "/root", "/local", "hashmap", 1000, 1000, 10.0, False)
 
 
 class Env:

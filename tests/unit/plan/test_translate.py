@@ -19,7 +19,7 @@ from penstock.plan.translate import PlanDefaults, translate
 from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import JobSettings, PhysicalPlan, Vertex
 
-SETTINGS = JobSettings("id", "job", "run", "/root", "/local", "hashmap", 1000, 1000, False)
+SETTINGS = JobSettings("id", "job", "run", "/root", "/local", "hashmap", 1000, 1000, 10.0, False)
 
 
 class Program:

@@ -73,6 +73,9 @@ class DataGeneratorSource(Source):
         return _GeneratorReader(self, context)
 
 
+_LONGEST_BACKLOG_SECONDS = 10
+
+
 class _GeneratorReader(SourceReader):
     """A position is (next index, milliseconds at which the split was first read)."""
 
@@ -94,6 +97,9 @@ class _GeneratorReader(SourceReader):
         started_at = now if started_at is None else started_at
         stop = index + max_records * step
         if self._source.rate is not None:
+            started_at = _without_backlog(
+                started_at, now, (index - first) // step, self._source.rate / step
+            )
             stop = min(stop, first + _due(now - started_at, self._source.rate / step) * step)
         if self._source.count is not None:
             stop = min(stop, self._source.count)
@@ -108,6 +114,14 @@ class _GeneratorReader(SourceReader):
     def close(self) -> None:
         if self._function is not None:
             self._function.close()
+
+
+def _without_backlog(started_at: int, now: int, made: int, rate: float) -> int:
+    """A start so late that little is owed: a job that rested does not make up for it."""
+    owed = _due(now - started_at, rate) - made
+    if owed <= rate * _LONGEST_BACKLOG_SECONDS:
+        return started_at
+    return now - int(made * 1000 / rate) - _LONGEST_BACKLOG_SECONDS * 1000
 
 
 def _due(elapsed_millis: int, rate: float) -> int:
