@@ -84,6 +84,9 @@ def _report(found: dict[str, list[Result]]) -> Report:
         report.goals.append(Goal("Penstock / transformWithState", ratio, 5))
     else:
         report.notes.append("transformWithState was left out: it needs `pip install protobuf`.")
+    shares = [result["cpu_micros_by_process"] for result in found[_PENSTOCK]]
+    split = ", ".join(f"{kind} {median(s[kind] for s in shares):.2f}" for kind in shares[0])
+    report.notes.append(f"Penstock's CPU µs/record: {split}.")
     report.notes += [_WARM_NOTE, _START_NOTE, _CPU_NOTE]
     return report
 

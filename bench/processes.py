@@ -13,15 +13,15 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _SAMPLE_SECONDS = 0.1
 
 
-def cpu_seconds() -> float:
-    """Processor time of this process, its JVM and its Python workers up to now."""
-    ticks = 0
+def cpu_seconds() -> dict[str, float]:
+    """Processor time up to now: of the driver (this process), its JVM, its Python workers."""
+    spent = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
     for pid in _family():
         with suppress(OSError):
-            fields = _stat(pid)
             # Its own time, and that of children which have ended.
-            ticks += sum(int(field) for field in fields[11:15])
-    return ticks / _TICKS
+            ticks = sum(int(field) for field in _stat(pid)[11:15])
+            spent[_kind(pid)] += ticks / _TICKS
+    return spent
 
 
 def bytes_written() -> int:
@@ -72,9 +72,14 @@ def _family() -> list[int]:
 
 
 def _workers() -> list[int]:
-    return [
-        pid for pid in _family() if b"pyspark" in _command(pid) and b"java" not in _command(pid)
-    ]
+    return [pid for pid in _family() if _kind(pid) == "workers"]
+
+
+def _kind(pid: int) -> str:
+    command = _command(pid)
+    if b"java" in command.split(b"\0")[0]:
+        return "jvm"
+    return "workers" if b"pyspark.daemon" in command else "driver"
 
 
 def _command(pid: int) -> bytes:

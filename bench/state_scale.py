@@ -18,11 +18,9 @@ _KEYS_PER_TOUCH = 1000
 _SMALL_PAYLOAD = 16
 _LARGE_PAYLOAD = 1000
 _LIVE_VALUES = 5000
-_WRITTEN_NOTE = (
-    "Written per epoch: the changelog segments, from which the local stores are brought up to date."
-)
+_WRITTEN_NOTE = "Keys: how many, and the bytes of each value's payload. Written per epoch: the changelog segments, from which the local stores are brought up to date."
 _MEMORY_NOTE = (
-    "A worker's memory: the most that one Python worker had, sampled; shared pages in part. In the "
+    "Worker: the most that one Python worker had, sampled; shared pages in part. In the "
     f"last line a task keeps at most {_LIVE_VALUES:,} values live, so that state stays on disk."
 )
 
@@ -32,14 +30,14 @@ def measure(options: Options) -> Report:
         "state_scale",
         "large state, of which an epoch touches little",
         (
+            "keys, backend",
             "state",
-            "bytes of state",
-            "written per epoch",
-            "part of state",
-            "loaded, keys/s",
-            "epoch, ms",
-            "touched, keys/s",
-            "a worker's memory, MiB",
+            "written/epoch",
+            "part",
+            "load keys/s",
+            "epoch ms",
+            "touch keys/s",
+            "worker MiB",
         ),
         raw={},
     )
@@ -69,7 +67,7 @@ def _measured(report: Report, backend: str, keys: int, payload: int, touched: in
         "cache_entries": _LIVE_VALUES if payload > _SMALL_PAYLOAD else 200_000,
     }
     result = run("bench.state_scale:contender", params)
-    title = f"{keys:,} keys × {payload} B, {backend}"
+    title = f"{keys:,} × {payload} B, {backend}"
     report.raw[title] = result
     report.rows.append(
         (

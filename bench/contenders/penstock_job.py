@@ -29,7 +29,7 @@ def run(params: Params) -> Result:
         .process(CountAndSum())
         .add_sink(CountingSink())
     )
-    ends: list[tuple[float, float, EpochReport]] = []
+    ends: list[tuple[float, dict[str, float], EpochReport]] = []
     env.add_epoch_listener(lambda report: ends.append((time.perf_counter(), cpu_seconds(), report)))
     started = time.perf_counter()
     env.execute("keyed process")
@@ -42,17 +42,18 @@ def run(params: Params) -> Result:
     warm = sum(counts[cold:])
     stamps = [started, *(at for at, _, _ in ends[: len(counts)])]
     busy = [at for _, at, _ in ends[: len(counts)]]
+    spent = {kind: (busy[-1][kind] - busy[cold - 1][kind]) / warm * 1e6 for kind in busy[-1]}
     return {
         "outputs": outputs,
         "seconds": seconds,
         "rate": outputs / seconds,
         "warm_rate": warm / (stamps[-1] - stamps[cold]),
-        "cpu_micros": (busy[-1] - busy[cold - 1]) / warm * 1e6,
+        "cpu_micros": sum(spent.values()),
+        "cpu_micros_by_process": spent,
         "epoch_rates": [
             count / (end - begin)
             for count, (begin, end) in zip(counts, pairwise(stamps), strict=True)
         ],
-        "epoch_cpu_seconds": [after - before for before, after in pairwise(busy)],
         "epoch_steps": [dict(report.seconds_by_step) for report in reports],
     }
 

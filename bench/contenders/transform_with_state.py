@@ -75,8 +75,8 @@ def run(params: Params) -> Result:
     cold_cpu = 0.0
     while not query.awaitTermination(_LOOK_SECONDS):
         if not cold_cpu and len(query.recentProgress) == params["cold_epochs"]:
-            cold_cpu = cpu_seconds()
-    warm_cpu = cpu_seconds() - cold_cpu
+            cold_cpu = sum(cpu_seconds().values())
+    warm_cpu = sum(cpu_seconds().values()) - cold_cpu
     seconds = time.perf_counter() - started
     batches = [progress for progress in query.recentProgress if progress["numInputRows"]]
     rates = [_rate([batch]) for batch in batches]

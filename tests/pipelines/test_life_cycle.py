@@ -46,7 +46,6 @@ class Diary(MapFunction):
         self._note("close")
 
 
-@pytest.mark.xfail(reason="the subtasks of one process share one function object")
 def test_opened_once_and_closed(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     """More subtasks than slots, so that a process has several."""
     env.set_parallelism(8)
@@ -77,7 +76,6 @@ class Numbering(MapFunction):
         return *value, self._next
 
 
-@pytest.mark.xfail(reason="operators that were given one function object share it in the task")
 def test_one_function_object_for_two_operators(env: StreamExecutionEnvironment) -> None:
     """Each operator has an instance of its own, as when Flink deserializes it."""
     env.set_parallelism(1)

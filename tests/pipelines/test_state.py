@@ -84,7 +84,6 @@ def _expected(number: int) -> tuple[Any, ...]:
     return len(since_clear), since_clear, entries, total, total / len(since_clear)
 
 
-@pytest.mark.xfail(reason="the subtasks of one process share one function object and its state")
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_every_kind_of_state(restartable_env: Any, backend: str) -> None:
     env = restartable_env(

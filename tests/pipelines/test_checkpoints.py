@@ -1,0 +1,101 @@
+"""Rows F2 and E6: what checkpoints are made of, how long they stay, what an epoch writes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.datastream import KeyedProcessFunction
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.driver.epoch_loop import EpochReport
+from penstock.errors import EngineError, UserFunctionError
+from penstock.testing import ScriptedSource
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        if value == "fail":
+            raise RuntimeError("on cue")
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        yield ctx.get_current_key(), count
+
+
+def counted(env: Any, epochs: list[list[Any]]) -> Any:
+    source = ScriptedSource(epochs)
+    return env.from_source(source, source_name="script").key_by(lambda v: v).process(Count())
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_an_epoch_writes_what_changed_and_not_the_state(make_env: Any, backend: str) -> None:
+    env = make_env({"state.backend.type": backend})
+    reports: list[EpochReport] = []
+    env.add_epoch_listener(reports.append)
+    keys, touched = list(range(20_000)), list(range(0, 20_000, 1000))
+    found = dict(counted(env, [keys, touched, touched]).execute_and_collect())
+    assert found == {key: 3 if key % 1000 == 0 else 1 for key in keys}
+    first, second, third = [r for r in reports if r.state_bytes]
+    assert (first.state_rows, second.state_rows, third.state_rows) == (20_000, 20, 20)
+    # A file has some two kilobytes of its own.
+    assert max(second.state_bytes, third.state_bytes) < first.state_bytes / 20
+
+
+def test_changes_beyond_memory_are_spilled(make_env: Any) -> None:
+    """More keys change in an epoch than are held; each is met again after it was spilled."""
+    env = make_env({"penstock.state.cache-entries": "50"})
+    reports: list[EpochReport] = []
+    env.add_epoch_listener(reports.append)
+    keys = [f"key-{i}" for i in range(3000)]
+    found = dict(counted(env, [keys * 3, keys]).execute_and_collect())
+    assert found == dict.fromkeys(keys, 4)
+    assert reports[0].state_rows > 3000  # written in several parts, some keys more than once
+
+
+def test_as_many_are_retained_as_asked_for(restartable_env: Any, tmp_path: Path) -> None:
+    env = restartable_env({"execution.checkpointing.num-retained": "3"})
+    with pytest.raises(UserFunctionError, match="on cue"):
+        list(counted(env, [[i] for i in range(20)] + [["fail"]]).execute_and_collect())
+    epochs = sorted(int(p.stem) for p in (tmp_path / "checkpoints/job/epochs").glob("*.json"))
+    # Clean-up runs every few epochs, so up to that many more are there.
+    assert epochs[-3:] == [17, 18, 19]
+    assert len(epochs) <= 3 + 8
+
+
+def test_a_finished_job_leaves_no_files(restartable_env: Any, tmp_path: Path) -> None:
+    list(counted(restartable_env(), [[1], [2]]).execute_and_collect())
+    left = [p.name for p in (tmp_path / "checkpoints/job").iterdir()]
+    assert left == ["lease.lock"]
+
+
+@pytest.mark.parametrize(
+    ("retention", "kept"), [("RETAIN_ON_CANCELLATION", True), ("DELETE_ON_CANCELLATION", False)]
+)
+def test_a_cancelled_job_keeps_its_checkpoint_if_asked_to(
+    restartable_env: Any, tmp_path: Path, retention: str, kept: bool
+) -> None:
+    env = restartable_env({"execution.checkpointing.externalized-checkpoint-retention": retention})
+    reports: list[EpochReport] = []
+    env.add_epoch_listener(reports.append)
+    counted(env, [[i] for i in range(100_000)]).print()
+    client = env.execute_async("endless")
+    deadline = time.monotonic() + 60
+    while len(reports) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    client.cancel().result()
+    assert bool(list((tmp_path / "checkpoints/job/epochs").glob("*.json"))) is kept
+
+
+@pytest.mark.spark
+def test_an_epoch_that_takes_too_long_is_cancelled(make_env: Any, executor: str) -> None:
+    if executor == "local":
+        return  # one thread: nothing could cancel it
+    env = make_env({"execution.checkpointing.timeout": "1 s"})
+    stream = env.from_collection([1]).map(lambda v: time.sleep(20) or v)
+    with pytest.raises(EngineError, match="longer than 1 s"):
+        list(stream.execute_and_collect())
