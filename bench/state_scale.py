@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
+from bench.jobs import session
 from bench.measure import Goal, Options, Params, Report, Result, median, run
 from bench.processes import bytes_written, watched_memory
 from bench.touches import touching_job
@@ -63,7 +63,8 @@ def _measured(report: Report, backend: str, keys: int, payload: int, touched: in
         "payload": payload,
         "touched": touched,
         "rounds": 15,
-        "load": 10_000 if payload > _SMALL_PAYLOAD else 125_000,
+        # Of each of two subtasks: eight epochs, or as many as keep an epoch at 10 MB each.
+        "load": 10_000 if payload > _SMALL_PAYLOAD else keys // 16,
         "cache_entries": _LIVE_VALUES if payload > _SMALL_PAYLOAD else 200_000,
     }
     result = run("bench.state_scale:contender", params)
@@ -85,12 +86,12 @@ def _measured(report: Report, backend: str, keys: int, payload: int, touched: in
 
 
 def contender(params: Params) -> Result:
+    session()
     env = touching_job(params)
     epochs: list[tuple[float, int, EpochReport]] = []
     env.add_epoch_listener(
         lambda report: epochs.append((time.perf_counter(), bytes_written(), report))
     )
-    started = time.perf_counter()
     with watched_memory() as memory:
         env.execute("state scale")
     touching = [at for at, epoch in enumerate(epochs) if _touches(epoch[2], params)]
@@ -102,7 +103,7 @@ def contender(params: Params) -> Result:
         "state_bytes": state_bytes,
         "epoch_bytes": median(epochs[at][2].state_bytes for at in touching),
         "worker_bytes": median(epochs[b][1] - epochs[a][1] for a, b in pairwise(touching)),
-        "load_rate": params["keys"] / (loading[-1][0] - started),
+        "load_rate": _rows(loading[1:]) / (loading[-1][0] - loading[0][0]),
         "load_seconds": [after[0] - before[0] for before, after in pairwise(loading)],
         "epoch_seconds": median(periods),
         "periods": periods,
@@ -113,9 +114,12 @@ def contender(params: Params) -> Result:
     }
 
 
+def _rows(epochs: list[tuple[float, int, EpochReport]]) -> int:
+    return sum(report.state_rows for _, _, report in epochs)
+
+
 def _touches(report: EpochReport, params: Params) -> bool:
-    rows: Any = report.state_rows
-    return 0 < rows <= params["touched"] and not report.final
+    return 0 < report.state_rows <= params["touched"] and not report.final
 
 
 def _disk(directory: Path) -> int:

@@ -21,6 +21,8 @@ class _Scope:
 
     __slots__ = ("key",)
 
+    key: Any
+
     def get_current_key(self) -> Any:
         return self.key
 

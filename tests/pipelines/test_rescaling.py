@@ -23,6 +23,7 @@ def _counts(env: StreamExecutionEnvironment, limit: int) -> DataStream:
     return env.from_sequence(0, 299).uid("numbers").map(pair).key_by(0).sum(1).uid("counts")
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(("before", "after"), [("2", "3"), ("3", "1")])
 def test_other_parallelism(
     restartable_env: Any, collect_until_error: Any, before: str, after: str

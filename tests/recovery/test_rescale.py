@@ -15,20 +15,19 @@ DIED = 38
 @pytest.mark.parametrize("steps", [(2, 3, 1), (1, 4, 2)], ids=str)
 def test_another_parallelism(counting_job: MakeJob, steps: tuple[int, ...]) -> None:
     job = counting_job(config={"penstock.state.max-segments": "1000"})
-    _rescale(job, steps, epochs=3)
+    _rescale(job, steps, 3)
 
 
 def test_another_parallelism_while_images_are_made(counting_job: MakeJob) -> None:
     """Some subtasks' files have been replaced by an image when it changes again, others' not."""
-    job = counting_job(config={"penstock.epoch.interval": "200 ms"})
-    _rescale(job, (2, 3, 1), epochs=4)
+    _rescale(counting_job(), (2, 3, 1), 4, "--await-image")
 
 
-def _rescale(job: Any, steps: tuple[int, ...], epochs: int) -> None:
+def _rescale(job: Any, steps: tuple[int, ...], epochs: int, *arguments: str) -> None:
     *first, last = steps
     for parallelism in first:
         job.parallelism = parallelism
-        run = job.run("--stop-after", str(epochs))
+        run = job.run("--stop-after", str(epochs), *arguments)
         assert run.process.returncode == DIED, run.tail()
     job.parallelism = last
     job.finish(tries=1)

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -142,9 +143,10 @@ class _Rename(Committer):
 class _Watch:
     """What this run saw."""
 
-    def __init__(self, root: str, stop_after: int | None) -> None:
+    def __init__(self, root: str, stop_after: int | None, await_image: bool) -> None:
         self._state = os.path.join(root, "state")
         self._stop_after = stop_after
+        self._await_image = await_image
         self._images: set[str] = set()
         self.epochs = 0
         self.first: int | None = None
@@ -152,11 +154,19 @@ class _Watch:
     def on_epoch(self, report: Any) -> None:
         self.epochs += 1
         self.first = report.epoch if self.first is None else self.first
-        if os.path.isdir(self._state):
-            self._images.update(n for n in os.listdir(self._state) if ".image-" in n)
+        self._look_for_images()
+        deadline = time.monotonic() + (3 if self._await_image and self.epochs > 3 else 0)
+        while not self._images and time.monotonic() < deadline:
+            time.sleep(0.02)
+            self._look_for_images()
         print(f"epoch {report.epoch} {sum(report.records_in.values())}", flush=True)
         if self._stop_after is not None and self.epochs >= self._stop_after:
             os._exit(38)
+
+    def _look_for_images(self) -> None:
+        if os.path.isdir(self._state):
+            names = os.listdir(self._state)
+            self._images.update(n for n in names if ".image-" in n and not n.startswith("."))
 
     def summary(self) -> dict[str, Any]:
         return {"epochs": self.epochs, "first": self.first, "images": len(self._images)}
@@ -203,13 +213,15 @@ def main() -> None:
     parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument("--input", help="directory of Parquet files, read by Spark")
     parser.add_argument("--stop-after", type=int, help="die after so many epochs of this run")
+    parser.add_argument("--await-image", action="store_true", help="go slowly until there is one")
     parser.add_argument("--config", action="append", default=[], help="key=value")
     arguments = parser.parse_args()
 
     env = StreamExecutionEnvironment.get_execution_environment(configuration_of(arguments))
     env.set_parallelism(arguments.parallelism)
     env.get_checkpoint_config().set_checkpointing_mode(CheckpointingMode[arguments.mode])
-    watch = _Watch(os.path.join(arguments.checkpoints, "counting"), arguments.stop_after)
+    root = os.path.join(arguments.checkpoints, "counting")
+    watch = _Watch(root, arguments.stop_after, arguments.await_image)
     env.add_epoch_listener(watch.on_epoch)
     counted = (
         source_of(env, arguments)
