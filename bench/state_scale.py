@@ -18,7 +18,10 @@ _KEYS_PER_TOUCH = 1000
 _SMALL_PAYLOAD = 16
 _LARGE_PAYLOAD = 1000
 _LIVE_VALUES = 5000
-_WRITTEN_NOTE = "Keys: how many, and the bytes of each value's payload. Written per epoch: the changelog segments, from which the local stores are brought up to date."
+_WRITTEN_NOTE = (
+    "Keys: how many, and the bytes of each value's payload. Written: the changelog segments, from "
+    "which the local stores are brought up to date. Load: without the first epoch."
+)
 _MEMORY_NOTE = (
     "Worker: the most that one Python worker had, sampled; shared pages in part. In the "
     f"last line a task keeps at most {_LIVE_VALUES:,} values live, so that state stays on disk."

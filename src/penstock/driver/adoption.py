@@ -7,13 +7,14 @@ its state, which its subtasks then filter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from penstock.errors import CheckpointMismatchError
 from penstock.runtime.physical import PhysicalPlan, Vertex
 from penstock.state.key_groups import key_group_range
+from penstock.storage.file_info import FileInfo
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState, VertexState
 
 
@@ -78,11 +79,26 @@ def _vertex(manifest: Manifest, vertex: Vertex) -> VertexState:
 def _subtask(manifest: Manifest, vertex: Vertex, subtask: int) -> SubtaskState:
     mine = key_group_range(subtask, vertex.max_parallelism, vertex.parallelism)
     uids = {operator.uid for operator in vertex.operators}
-    files = tuple(file for file in manifest.files() if file.overlaps(mine, uids))
+    files = tuple(file for file in _owned_files(manifest) if file.overlaps(mine, uids))
     if not files:
         return SubtaskState("")
     version = f"{manifest.epoch}-{vertex.parallelism}x{subtask}"
     return SubtaskState("", (ChainLink(version, files),))
+
+
+def _owned_files(manifest: Manifest) -> Iterator[FileInfo]:
+    """All files, each cut to the key groups of the subtask whose chain it is in.
+
+    After an earlier change of parallelism several chains name one file; for the key groups of
+    another subtask it is out of date.
+    """
+    for state in manifest.vertices.values():
+        for index, subtask in enumerate(state.subtasks):
+            owned = key_group_range(index, state.max_parallelism, state.parallelism)
+            for link in subtask.chain:
+                for file in link.files:
+                    if (part := file.clipped_to(owned)) is not None:
+                        yield part
 
 
 def check_types(uid: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

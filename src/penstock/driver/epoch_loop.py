@@ -191,11 +191,11 @@ class EpochLoop:
         """At most once: an epoch that was tried before is read and dropped."""
         if self._mode is not CheckpointingMode.AT_MOST_ONCE or final:
             return False
-        marker = f"{self._log.layout.epochs}/{epoch}.tried"
+        marker = self._log.layout.tried(epoch)
         if self._log.fs.exists(marker):
             return True
         self._log.fs.write(marker, b"")
-        self._log.fs.delete(f"{self._log.layout.epochs}/{epoch - 1}.tried")
+        self._log.fs.delete(self._log.layout.tried(epoch - 1))
         return False
 
     def _commit(

@@ -104,6 +104,8 @@ class Housekeeper:
                 files = [file for link in subtask.chain for file in link.files]
                 groups = key_group_range(index, vertex.max_parallelism, vertex.parallelism)
                 compaction = plan_compaction(files, self._policy, groups) if files else None
+                if compaction is not None and not _in_whole_links(subtask, compaction):
+                    compaction = replace(compaction, result="image", inputs=tuple(files))
                 if compaction is not None:
                     self._run(vertex.uid, index, subtask, compaction, manifest.epoch)
                     return
@@ -180,6 +182,13 @@ class GrowthWatch:
                 history[-1],
                 self._images,
             )
+
+
+def _in_whole_links(subtask: SubtaskState, compaction: Compaction) -> bool:
+    """Whether the files to be rewritten are those of some links, none left half."""
+    inputs = {file.path for file in compaction.inputs}
+    parts = [{file.path for file in link.files} for link in subtask.chain]
+    return all(part <= inputs or part.isdisjoint(inputs) for part in parts)
 
 
 def _with(manifest: Manifest, rewritten: _Rewritten) -> Manifest:

@@ -59,6 +59,8 @@ _log = logging.getLogger("penstock")
 Listener = Callable[[EpochReport], None]
 
 _LONGEST_READ_SECONDS = 10.0
+# Between a job's directory and its run, in the name of one that is about to be deleted.
+_GONE = ".gone-"
 
 # What may go better next time. Other errors are in the program or its settings.
 _WORTH_A_RESTART = (EngineError, UserFunctionError, SinkCommitError)
@@ -165,6 +167,7 @@ class Job:
 
     def _run(self) -> None:
         with Lease.acquire(self.layout.root, {"job": self.name}):
+            self._remove_leftovers()
             log = CheckpointLog(self._fs, self.layout)
             base = self._base(log)
             plan = self._with_splits(self.plan)
@@ -199,6 +202,9 @@ class Job:
             return None
         base, changed = adopt(newest, self.plan, self.layout.root)
         if changed:
+            if self._fs.exists(self.layout.tried(base.epoch)):
+                # The epoch that was begun before has another number now.
+                self._fs.write(self.layout.tried(base.epoch + 1), b"")
             log.commit(base)
         _log.info("job %s goes on from epoch %d", self.name, base.epoch)
         return base
@@ -299,11 +305,17 @@ class Job:
             and retention is ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION
         )
         if delete:
-            layout = self.layout
-            # Manifests first: without one, the rest means nothing.
-            parts = (layout.epochs, layout.spark, layout.state, layout.plans, layout.sources)
-            for part in parts:
-                self._fs.delete_tree(part)
+            # Renamed first: half a checkpoint must not be found if this process dies meanwhile.
+            gone = f"{self.layout.root}{_GONE}{self.plan.settings.run_id}"
+            self._fs.rename(self.layout.root, gone)
+            self._fs.delete_tree(gone)
+
+    def _remove_leftovers(self) -> None:
+        """What an earlier run had no time to delete."""
+        prefix = os.path.basename(self.layout.root) + _GONE
+        for name in self._fs.list(self._directory):
+            if name.startswith(prefix):
+                self._fs.delete_tree(os.path.join(self._directory, name))
 
 
 class RunningJob(JobClient):

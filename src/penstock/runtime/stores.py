@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import shutil
 from collections.abc import Collection
 from contextlib import suppress
 
@@ -65,7 +67,21 @@ def store_at(
 
 def spill_store(settings: JobSettings, vertex: str, subtask: int) -> Store:
     """A store for what a subtask's running epoch cannot hold in memory."""
-    return _store(settings, f"{local_store_path(settings, vertex, subtask)}.spill-{os.getpid()}")
+    path = f"{local_store_path(settings, vertex, subtask)}.spill-"
+    for left in glob.glob(f"{glob.escape(path)}*"):
+        if not _is_alive(left.removeprefix(path)):
+            shutil.rmtree(left, ignore_errors=True)
+    return _store(settings, f"{path}{os.getpid()}")
+
+
+def _is_alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _close_removed() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import StateError
+from penstock.storage.crash_points import reach
 from penstock.storage.entries import state_id
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import FileSystem
@@ -117,10 +118,12 @@ class _Changes:
         self.rows = 0
         for info in self._wanted:
             yield from self._file(info)
+        reach("store.catch_up")  # the store has taken all and confirmed nothing
 
     def _file(self, info: FileInfo) -> Iterator[tuple[bytes, bytes | None]]:
         whole = info.within(self.key_groups, self.operators)
-        lo, hi = self.key_groups
+        lo = max(self.key_groups[0], info.key_groups[0])
+        hi = min(self.key_groups[1], info.key_groups[1])
         for columns in read_columns(self.fs, self.root, info):
             changes = zip(columns.packed_keys(), columns.value, strict=True)
             if whole:

@@ -66,6 +66,10 @@ class CheckpointLayout:
     def manifest(self, epoch: int) -> str:
         return os.path.join(self.epochs, f"{epoch}.json")
 
+    def tried(self, epoch: int) -> str:
+        """Marks that an epoch was begun, for jobs that must not repeat it."""
+        return os.path.join(self.epochs, f"{epoch}.tried")
+
     @property
     def plans(self) -> str:
         return os.path.join(self.root, "plans")

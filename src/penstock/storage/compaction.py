@@ -153,8 +153,13 @@ def _sorted_runs(inputs: Sequence[FileInfo]) -> list[list[FileInfo]]:
 
 def _rows(fs: FileSystem, root: str, infos: Iterable[FileInfo], age: int) -> Iterator[_Row]:
     for info in infos:
+        lo, hi = info.key_groups
         for columns in read_columns(fs, root, info):
-            yield from map(_Row, columns.packed_keys(), repeat(age), columns.entries())
+            rows = map(_Row, columns.packed_keys(), repeat(age), columns.entries())
+            if info.clipped:
+                yield from (row for row in rows if lo <= row.entry.key_group <= hi)
+            else:
+                yield from rows
 
 
 def _parts(rows: Iterable[_Row], part_bytes: int) -> Iterator[list[Entry]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 FileKind = Literal["segment", "image"]
@@ -23,6 +23,8 @@ class FileInfo:
     states: tuple[tuple[str, str], ...]
     """The (operator, state) pairs in it."""
     key_groups: tuple[int, int]
+    clipped: bool = False
+    """Whether the file has rows outside of `key_groups`, which then count for nothing."""
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -42,7 +44,18 @@ class FileInfo:
             kind=data["kind"],
             states=tuple((operator, state) for operator, state in data["states"]),
             key_groups=(lo, hi),
+            clipped=data.get("clipped", False),
         )
+
+    def clipped_to(self, key_groups: tuple[int, int]) -> FileInfo | None:
+        """The part of the file in a range of key groups, None if there is none."""
+        lo = max(self.key_groups[0], key_groups[0])
+        hi = min(self.key_groups[1], key_groups[1])
+        if lo > hi:
+            return None
+        if (lo, hi) == self.key_groups:
+            return self
+        return replace(self, key_groups=(lo, hi), clipped=True)
 
     def overlaps(self, key_groups: tuple[int, int], operators: Collection[str] | None) -> bool:
         """Whether any row may fall into the range and belong to one of the operators."""
@@ -55,7 +68,8 @@ class FileInfo:
     def within(self, key_groups: tuple[int, int], operators: Collection[str] | None) -> bool:
         """Whether all rows do."""
         return (
-            key_groups[0] <= self.key_groups[0]
+            not self.clipped
+            and key_groups[0] <= self.key_groups[0]
             and self.key_groups[1] <= key_groups[1]
             and (operators is None or all(name in operators for name, _ in self.states))
         )

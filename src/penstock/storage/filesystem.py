@@ -61,6 +61,10 @@ class FileSystem(Protocol):
 
     def delete_tree(self, path: str) -> None: ...
 
+    def rename(self, path: str, new_path: str) -> None:
+        """Give a directory another name, in one step."""
+        ...
+
     def size(self, path: str) -> int: ...
 
 
@@ -121,6 +125,10 @@ class LocalFileSystem:
     def delete(self, path: str) -> None:
         with _writable(path), suppress(FileNotFoundError):
             os.unlink(path)
+
+    def rename(self, path: str, new_path: str) -> None:
+        with _writable(new_path):
+            os.rename(path, new_path)
 
     def delete_tree(self, path: str) -> None:
         with _writable(path), suppress(FileNotFoundError):

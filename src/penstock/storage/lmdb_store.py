@@ -18,7 +18,6 @@ import lmdb
 from xxhash import xxh3_128_digest
 
 from penstock.errors import StateError
-from penstock.storage import crash_points
 from penstock.storage.entries import RESERVED
 from penstock.storage.file_lock import FileLock
 from penstock.storage.lmdb_environment import DAMAGE, INITIAL_MAP_SIZE, Environment
@@ -129,7 +128,6 @@ class LmdbStore:
                 else:
                     put(_stored_key(key), _stored_value(key, value))
             put(VERSION_KEY, version.encode())
-            crash_points.reach("store.catch_up")
 
     def reset(self) -> None:
         self.release()

@@ -21,7 +21,6 @@ from typing import Any
 from rocksdict import AccessType, Rdict, ReadOptions, WriteBatch, WriteOptions
 
 from penstock.errors import StateError
-from penstock.storage import crash_points
 from penstock.storage.entries import RESERVED
 from penstock.storage.file_lock import FileLock
 from penstock.storage.rocksdb_options import store_options
@@ -131,7 +130,6 @@ class RocksdbStore:
                     batch, size = WriteBatch(raw_mode=True), 0
                     put, delete = batch.put, batch.delete
             put(VERSION_KEY, version.encode())
-            crash_points.reach("store.catch_up")
             db.write(batch, _write_options())
 
     def reset(self) -> None:
