@@ -15,7 +15,11 @@ from typing import Any, TypeVar
 _E = TypeVar("_E", bound="PenstockError")
 
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_LIBRARY_PARTS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_LIBRARY_PARTS = (
+    f"{os.sep}site-packages{os.sep}",
+    f"{os.sep}dist-packages{os.sep}",
+    os.path.dirname(os.__file__) + os.sep,
+)
 
 
 def _rebuild(cls: type[_E], args: tuple[Any, ...], attributes: dict[str, Any]) -> _E:

@@ -197,10 +197,6 @@ AT_SUBMISSION: list[tuple[Program, str, type[PenstockError], str]] = [
 ]
 
 # On Spark a job costs a second or two, and what happens inside a task is the same.
-_LOCAL_IS_ENOUGH = {
-    key_by_identity, key_of_another_type, nan_inside_a_key, result_of_flat_map, unknown_position,
-    generator_raises, field_of_another_type,
-}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -210,14 +206,11 @@ _LOCAL_IS_ENOUGH = {
 )
 def test_one_clear_error(
     env: StreamExecutionEnvironment,
-    executor: str,
     program: Program,
     marker: str,
     kind: type[PenstockError],
     message: str,
 ) -> None:
-    if executor == "spark" and program in _LOCAL_IS_ENOUGH:
-        pytest.skip("the local executor runs the same task")
     stream = program(env)
 
     with pytest.raises(PenstockError) as caught:
@@ -229,7 +222,6 @@ def test_one_clear_error(
     assert_names(error, marker)
 
 
-@pytest.mark.xfail(reason="the deep copy of CollectSink fails as if a user's function had raised")
 def test_collected_record_with_a_lock(env: StreamExecutionEnvironment) -> None:
     stream = env.from_elements(1).map(lambda n: threading.Lock())
 
@@ -238,7 +230,6 @@ def test_collected_record_with_a_lock(env: StreamExecutionEnvironment) -> None:
     assert_names(caught.value, "collected")
 
 
-@pytest.mark.xfail(reason="Job._with_splits pickles splits without a word about whose they are")
 def test_element_with_a_lock(env: StreamExecutionEnvironment) -> None:
     env.from_elements(threading.Lock()).print()  # element
 

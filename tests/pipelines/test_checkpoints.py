@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.datastream import KeyedProcessFunction
+from penstock.common import Configuration
+from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.driver.epoch_loop import EpochReport
 from penstock.errors import EngineError, UserFunctionError
@@ -92,10 +93,10 @@ def test_a_cancelled_job_keeps_its_checkpoint_if_asked_to(
 
 
 @pytest.mark.spark
-def test_an_epoch_that_takes_too_long_is_cancelled(make_env: Any, executor: str) -> None:
-    if executor == "local":
-        return  # one thread: nothing could cancel it
-    env = make_env({"execution.checkpointing.timeout": "1 s"})
+def test_an_epoch_that_takes_too_long_is_cancelled(spark: Any) -> None:
+    """On Spark only: the local executor has one thread, and nothing could cancel it."""
+    settings = {"execution.checkpointing.timeout": "1 s", "parallelism.default": "2"}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     stream = env.from_collection([1]).map(lambda v: time.sleep(20) or v)
     with pytest.raises(EngineError, match="longer than 1 s"):
         list(stream.execute_and_collect())

@@ -68,13 +68,10 @@ def test_same_key_same_subtask(env: StreamExecutionEnvironment) -> None:
 )
 def test_selectors(
     env: StreamExecutionEnvironment,
-    executor: str,
     selector: int | str | Callable[[Any], Any],
     records: list[Any],
     keys: list[Any],
 ) -> None:
-    if executor == "spark" and selector not in ("sensor", 0):
-        pytest.skip("what a selector gives does not depend on the transport; two are enough there")
     stream = env.from_collection(records).key_by(selector).process(WithSubtask())
 
     assert sorted(key for key, _ in stream.execute_and_collect()) == keys

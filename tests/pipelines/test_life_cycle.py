@@ -76,7 +76,6 @@ class Numbering(MapFunction):
         return *value, self._next
 
 
-@pytest.mark.xfail(reason="operators of a chain that were given one function object share it")
 def test_one_function_object_for_two_operators(env: StreamExecutionEnvironment) -> None:
     """Each operator has an instance of its own, as when Flink deserializes it."""
     env.set_parallelism(1)
@@ -147,7 +146,6 @@ def test_runtime_context_and_metrics(make_env: Any) -> None:
     assert all(m[f"report.{index}.answer"] == 42 for m in sizes)
 
 
-@pytest.mark.xfail(reason="global job parameters never reach RuntimeContext.get_job_parameter")
 def test_global_job_parameters(env: StreamExecutionEnvironment) -> None:
     class Ask(MapFunction):
         def open(self, runtime_context: RuntimeContext) -> None:
@@ -191,7 +189,6 @@ def test_attempt_number_after_a_restart(restartable_env: Any) -> None:
     assert {attempt for _, attempt in attempts[30:40]} == {1}
 
 
-@pytest.mark.xfail(reason="the attempt number is set after open, and 0 again after an epoch")
 def test_attempt_number_in_open(restartable_env: Any) -> None:
     assert _attempts(restartable_env)[30:] == [(1, 1)] * 30
 

@@ -25,10 +25,8 @@ def _counts(env: StreamExecutionEnvironment, limit: int) -> DataStream:
 
 @pytest.mark.parametrize(("before", "after"), [("2", "3"), ("3", "1")])
 def test_other_parallelism(
-    restartable_env: Any, collect_until_error: Any, executor: str, before: str, after: str
+    restartable_env: Any, collect_until_error: Any, before: str, after: str
 ) -> None:
-    if executor == "spark":
-        pytest.xfail("hangs: a replayed batch has as many calls as there were subtasks before")
     settings = {"penstock.source.max-records-per-epoch": "25"}
     first_env = restartable_env({**settings, "parallelism.default": before})
     second_env = restartable_env({**settings, "parallelism.default": after})

@@ -43,7 +43,6 @@ def test_kinds_of_records(spark: Any, make_env: Any) -> None:
 
 
 @on_spark
-@pytest.mark.xfail(run=False, reason="hangs: acceptance waits for the uncalled Python source")
 def test_batch_frame_with_state_and_a_python_source(spark: Any, make_env: Any) -> None:
     env = make_env()
     rows = env.from_spark(_points(spark, 0, 50), tuple).map(lambda record: record[0])

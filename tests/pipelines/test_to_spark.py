@@ -26,7 +26,6 @@ def test_without_a_schema(spark: Any, env: StreamExecutionEnvironment) -> None:
     assert sorted(row[0] for row in numbers.collect()) == [1, 2, 4]
 
 
-@pytest.mark.xfail(reason="frame_of_values hands dicts to Spark, which sorts their keys")
 def test_columns_in_the_order_of_the_fields(spark: Any, env: StreamExecutionEnvironment) -> None:
     frame = env.from_elements(Reading("s1", 1.5, ["x"])).to_spark()
 

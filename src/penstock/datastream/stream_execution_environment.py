@@ -287,6 +287,7 @@ class StreamExecutionEnvironment:
             make_executor,
             collectors,
             list(self._listeners),
+            self._config.get_global_job_parameters(),
         )
 
     def _collect(

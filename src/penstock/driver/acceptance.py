@@ -6,7 +6,7 @@ import pickle
 from dataclasses import dataclass, field
 
 from penstock.runtime.epoch import Acknowledgement, subtask_name
-from penstock.runtime.operators.sources import SparkSource
+from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.physical import PhysicalPlan
 
 
@@ -32,8 +32,13 @@ class _Seen:
     conflict: str | None = None
 
 
-def judge(plan: PhysicalPlan, acknowledgements: list[Acknowledgement]) -> Verdict:
-    """Each subtask must have answered exactly once, and everybody must have read that attempt."""
+def judge(
+    plan: PhysicalPlan, acknowledgements: list[Acknowledgement], called: bool = True
+) -> Verdict:
+    """Each subtask must have answered exactly once, and everybody must have read that attempt.
+
+    `called` says whether Python sources had a part in the epoch.
+    """
     for acknowledgement in acknowledgements:
         if acknowledgement.error is not None:
             return Verdict(error=pickle.loads(acknowledgement.error))
@@ -43,7 +48,7 @@ def judge(plan: PhysicalPlan, acknowledgements: list[Acknowledgement]) -> Verdic
     seen = _tokens(acknowledgements)
     return Verdict(
         conflict=seen.conflict
-        or _missing(plan, seen.tokens)
+        or _missing(plan, seen.tokens, called)
         or _misread(acknowledgements, seen.tokens)
     )
 
@@ -59,10 +64,13 @@ def _tokens(acknowledgements: list[Acknowledgement]) -> _Seen:
     return seen
 
 
-def _missing(plan: PhysicalPlan, tokens: dict[str, str]) -> str | None:
+def _missing(plan: PhysicalPlan, tokens: dict[str, str], called: bool) -> str | None:
     for vertex in plan.vertices:
-        if isinstance(vertex.operators[0].operator, SparkSource):
+        head = vertex.operators[0].operator
+        if isinstance(head, SparkSource):
             continue  # Spark decides how many tasks a source needs
+        if isinstance(head, PythonSource) and not called:
+            continue
         for subtask in range(vertex.parallelism):
             name = subtask_name(vertex.index, subtask)
             if name not in tokens:

@@ -12,13 +12,13 @@ import pickle
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.connectors.base import Committable, Committer
 from penstock.driver.acceptance import judge
 from penstock.driver.adoption import check_types
-from penstock.errors import CheckpointMismatchError, LeaseHeldError, SinkCommitError
+from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError, SinkCommitError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource, SparkSource
@@ -29,6 +29,8 @@ from penstock.storage.file_info import FileInfo
 from penstock.storage.manifest import Manifest, SourceState, SubtaskState, VertexState
 
 _log = logging.getLogger(__name__)
+
+_MOST_RUNS = 8
 
 Execute = Callable[[EpochOrder], list[Acknowledgement]]
 Commit = Callable[[list[Committable]], None]
@@ -83,6 +85,7 @@ class EpochLoop:
         frozen = plan.edges if mode is CheckpointingMode.AT_MOST_ONCE else ()
         self._frozen_edges = {edge.index for edge in frozen}
         self._attempts = 0
+        self._again = 0
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
 
@@ -121,8 +124,12 @@ class EpochLoop:
         batch: int | None = None,
         offsets: str | None = None,
         final: bool = False,
+        called: bool = True,
     ) -> None:
-        """Run one epoch and commit it. A batch that is in the base already is only completed."""
+        """Run one epoch and commit it. A batch that is in the base already is only completed.
+
+        `called`: Python sources take part.
+        """
         if batch is not None and self._recognised(batch, offsets):
             self.recover()
             return
@@ -131,19 +138,29 @@ class EpochLoop:
         steps = {"order": time.perf_counter() - started}
         acknowledgements = execute(order)
         steps["run"] = time.perf_counter() - started - steps["order"]
-        verdict = judge(self.plan, acknowledgements)
+        verdict = judge(self.plan, acknowledgements, called)
         if verdict.error is not None:
             raise verdict.error
         if not verdict.accepted:
             self._frozen_edges.update(verdict.freeze_edges)
-            if verdict.conflict is not None:
-                _log.warning("epoch %d is run again: %s", order.epoch, verdict.conflict)
-            raise RunAgain
+            self._run_again(order, verdict.conflict)
         before_commit = time.perf_counter()
         self._commit(order, acknowledgements, batch, offsets)
         steps["commit"] = time.perf_counter() - before_commit
-        self._attempts = 0
+        self._again = 0
         self._report(order, acknowledgements, batch, started, steps)
+
+    def _run_again(self, order: EpochOrder, conflict: str | None) -> NoReturn:
+        self._again += 1
+        if self._again > _MOST_RUNS:
+            self._again = 0
+            raise EngineError(
+                f"epoch {order.epoch} was run {_MOST_RUNS} times and never came out whole: "
+                f"{conflict or 'its records keep changing'}"
+            )
+        if conflict is not None:
+            _log.warning("epoch %d is run again: %s", order.epoch, conflict)
+        raise RunAgain
 
     def failed(self) -> None:
         """An attempt at the next epoch was lost."""

@@ -38,6 +38,7 @@ from penstock.errors import (
     JobCancelledError,
     PenstockError,
     SinkCommitError,
+    UnpicklableError,
     UnsupportedFeatureError,
     UserFunctionError,
 )
@@ -89,6 +90,7 @@ class Job:
         make_executor: MakeExecutor,
         collectors: Mapping[int, Commit],
         listeners: list[Listener],
+        parameters: Mapping[str, str],
     ) -> None:
         self.name = name
         self.configuration = configuration
@@ -99,6 +101,7 @@ class Job:
         self._make_executor = make_executor
         self._collectors = collectors
         self._listeners = listeners
+        self._parameters = parameters
         self._stop = threading.Event()
         self._executor: Executor | None = None
         self._checkpoints = CheckpointConfig(configuration)
@@ -153,7 +156,7 @@ class Job:
             max_records_per_epoch=configuration.get(options.MAX_RECORDS_PER_EPOCH),
             epoch_seconds=self._epoch_seconds(),
             batch=str(mode).upper() == "BATCH",
-            parameters=dict(configuration.to_dict()),
+            parameters={**configuration.to_dict(), **self._parameters},
         )
         plan = translate(self._nodes, self._defaults, settings)
         if settings.batch:
@@ -221,7 +224,12 @@ class Job:
                 splits[head.uid] = pickle.loads(self._fs.read(path))
                 continue
             made = tuple(head.operator.source.create_splits(vertex.parallelism))
-            self._fs.write(path, cloudpickle.dumps(made))
+            try:
+                data = cloudpickle.dumps(made)
+            except Exception as error:
+                what = f"what {head.name!r} ({head.location}) reads"
+                raise UnpicklableError.of(what, error) from error
+            self._fs.write(path, data)
             splits[head.uid] = made
         return replace(plan, splits=splits)
 

@@ -7,6 +7,7 @@ last one, and those for what Python sources still hold) run the same stages on a
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -35,6 +36,14 @@ from penstock.storage.filesystem import filesystem_for
 
 _IDLE_SECONDS = 0.1
 _STOP_SECONDS = 30
+
+
+def _without_stop(record: logging.LogRecord) -> bool:
+    """py4j logs what a callback raises; the end of a query is no error."""
+    return not (record.exc_info and isinstance(record.exc_info[1], _Stop))
+
+
+logging.getLogger("py4j.clientserver").addFilter(_without_stop)
 
 
 class _Stop(Exception):
@@ -134,7 +143,12 @@ class SparkExecutor:
             before = loop.base
             self._busy = True
             try:
-                loop.close(partial(self._collect, frame), batch, self._offsets(batch))
+                loop.close(
+                    partial(self._collect, frame),
+                    batch,
+                    self._offsets(batch),
+                    called=self._frames.ticking,
+                )
             except BaseException as error:
                 self._failure = error
                 self._end_query()

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, SparkSourceTask
@@ -17,6 +18,7 @@ from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.filesystem import filesystem_for
 
 _FILES_PER_SUBTASK = 4
+_CALLS = 1024
 
 
 class SourceFrames:
@@ -66,17 +68,27 @@ class SourceFrames:
         )
 
     def _as_calls(self, frame: DataFrame) -> DataFrame:
-        return frame.mapInArrow(PythonSourceTask(self._plan_path, self._subtasks), ROW_SCHEMA)
+        return frame.mapInArrow(PythonSourceTask(self._plan_path), ROW_SCHEMA)
 
     def _ticks(self) -> DataFrame:
-        """One row per subtask in every batch; a batch whenever the trigger asks."""
+        """One row per subtask in every batch; a batch whenever the trigger asks.
+
+        Spark may have noted a batch under another parallelism, which is then run under this one:
+        so a batch always has the same number of rows, of which the first few count.
+        """
+        if self._subtasks > _CALLS:
+            raise InvalidProgramError(
+                f"a Python source has parallelism {self._subtasks}; at most {_CALLS} is possible"
+            )
         return (
             self._reader("penstock_calls")
             .format("rate-micro-batch")
-            .option("rowsPerBatch", self._subtasks)
+            .option("rowsPerBatch", _CALLS)
             .option("numPartitions", self._subtasks)
             .option("advanceMillisPerBatch", 1)
             .load()
+            .select((F.col("value") % _CALLS).alias("value"))
+            .where(F.col("value") < self._subtasks)
         )
 
     def _input(self, vertex: Vertex) -> DataFrame:

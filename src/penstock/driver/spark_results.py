@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Row as SparkRow
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.common.types import Row
@@ -31,9 +32,11 @@ def frame_of_values(session: SparkSession, values: list[Any]) -> DataFrame:
 def _spark_row(value: Any) -> Any:
     if isinstance(value, Row):
         named = getattr(value, "_fields", None)
-        return value.as_dict() if named else tuple(value)
+        return SparkRow(**value.as_dict()) if named else tuple(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
+        return SparkRow(**dataclasses.asdict(value))
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return value._asdict()
-    return value if isinstance(value, dict | tuple | list) else (value,)
+        return SparkRow(**value._asdict())
+    if isinstance(value, dict):
+        return SparkRow(**value)
+    return value if isinstance(value, tuple | list) else (value,)

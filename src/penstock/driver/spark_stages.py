@@ -89,17 +89,16 @@ class StageTask:
 
 @dataclass(frozen=True)
 class PythonSourceTask:
-    """All Python sources: a row is a call to read, its value tells the subtask."""
+    """All Python sources: a row is a call to read, its value is the subtask."""
 
     plan_path: str
-    subtasks: int
 
     def __call__(self, batches: Batches) -> Batches:
         plan = load_plan(self.plan_path)
         order = _order()
         for batch in batches:
             for value in batch.column(batch.schema.get_field_index("value")).to_pylist():
-                yield from _to_arrow(run_python_sources(plan, value % self.subtasks, order))
+                yield from _to_arrow(run_python_sources(plan, value, order))
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,13 @@ class VertexTask:
     """A task instance. Epochs go `begin`, then `consume` or `process`, then `end`."""
 
     def __init__(self, plan: PhysicalPlan, vertex: Vertex, subtask: int, order: EpochOrder) -> None:
-        # Functions keep things in `self`: subtasks in one process, and instances one after the
-        # other, must not share them.
-        operators, edges = copied(
-            (vertex.operators, {index: plan.edges[index] for index in vertex.outputs})
+        # Functions keep things in `self`: neither operators, nor subtasks in one process, nor
+        # instances one after the other may share them.
+        operators = tuple(
+            replace(described, operator=copied(described.operator))
+            for described in vertex.operators
         )
+        edges = {index: copied(plan.edges[index]) for index in vertex.outputs}
         self.vertex = vertex = replace(vertex, operators=operators)
         self.subtask = subtask
         self.outbox = Outbox()
@@ -187,6 +189,7 @@ class VertexTask:
             contexts[index] = TaskRuntimeContext(
                 self._settings, self.vertex, self.subtask, described.name, keyed_state
             )
+            contexts[index].attempt = self._order.attempt
             host = self._host(described, contexts[index], keyed_state, opened)
             try:
                 opened[index] = described.operator.open(host)

@@ -14,7 +14,7 @@ from penstock.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from penstock.errors import StateError
+from penstock.errors import StateError, TypeMismatchError
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keys import decode_key
 from penstock.state.list_state import LiveListState, packed_elements
@@ -31,6 +31,20 @@ from penstock.storage.entries import Entry, unpack_key
 
 # Entries of states with a time to live that are looked at in one epoch.
 _SWEEP = 1000
+
+
+def _naming(state: str, convert: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+    """The converter, whose errors name the state."""
+    if convert is None:
+        return None
+
+    def converted(value: Any) -> Any:
+        try:
+            return convert(value)
+        except TypeMismatchError as error:
+            raise error.inside(f"state {state!r}") from None
+
+    return converted
 
 
 def _whole(raw: bytes) -> Iterable[bytes]:
@@ -138,7 +152,7 @@ class KeyedState:
         name = descriptor.get_name()
         lifetime = self._lifetime(descriptor)
         dumps, loads = descriptor.type_info.serializer()
-        convert = descriptor.type_info.converter()
+        convert = _naming(name, descriptor.type_info.converter())
         if lifetime is not None:
             dumps, loads = stamped_serializer(dumps, loads)
         table = LiveTable(name, self.scope, self.base, dumps, loads)
@@ -156,7 +170,7 @@ class KeyedState:
             self.scope,
             self.base,
             stamped_serializer(*serializer) if lifetime is not None else serializer,
-            element.converter(),
+            _naming(descriptor.get_name(), element.converter()),
             lifetime,
             self._chunk_number,
         )
@@ -171,8 +185,8 @@ class KeyedState:
             self.scope,
             self.base,
             stamped_serializer(*serializer) if lifetime is not None else serializer,
-            descriptor.key_type_info.converter(),
-            descriptor.value_type_info.converter(),
+            _naming(descriptor.get_name(), descriptor.key_type_info.converter()),
+            _naming(descriptor.get_name(), descriptor.value_type_info.converter()),
             lifetime,
         )
         self._tables.append(state)

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.datastream.connectors.base import InitContext, Sink, SinkWriter, WriterContext
 
 __all__ = ["CollectSink"]
+from penstock.errors import UnpicklableError, short_repr
 
 _CONSTANT = frozenset({str, int, float, bool, bytes, type(None)})
 
@@ -19,13 +20,20 @@ class CollectSink(Sink):
         return _ValueWriter()
 
 
+def _copied(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception as error:
+        raise UnpicklableError.of(f"a record ({short_repr(value)})", error) from None
+
+
 class _ValueWriter(SinkWriter):
     def __init__(self) -> None:
         self._values: list[Any] = []
 
     def write(self, value: Any, context: WriterContext) -> None:
         # The function that emitted a changeable value may change it before the epoch ends.
-        self._values.append(value if type(value) in _CONSTANT else copy.deepcopy(value))
+        self._values.append(value if type(value) in _CONSTANT else _copied(value))
 
     def prepare_commit(self) -> list[Any]:
         values, self._values = self._values, []
