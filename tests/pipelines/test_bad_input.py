@@ -196,8 +196,6 @@ AT_SUBMISSION: list[tuple[Program, str, type[PenstockError], str]] = [
     (lambda_over_a_lock, "closure", UnpicklableError, "'key_by'.*lock.*in open"),
 ]
 
-# On Spark a job costs a second or two, and what happens inside a task is the same.
-
 
 @pytest.mark.parametrize(
     ("program", "marker", "kind", "message"),

@@ -232,7 +232,9 @@ class _Attempt:
         """The instance that made this subtask's part of the base, or a new one."""
         idle, _ = _idle.pop(self._key(vertex), (None, 0.0))
         if idle is not None:
-            if idle.version == self.order.tokens.get(subtask_name(vertex.index, self.subtask)):
+            base = self.order.tokens.get(subtask_name(vertex.index, self.subtask))
+            # After a restart of the job every function is opened anew, as in Flink.
+            if idle.version == base and idle.attempt == self.order.attempt:
                 return idle
             with contextlib.suppress(Exception):
                 idle.close()

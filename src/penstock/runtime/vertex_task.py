@@ -54,6 +54,7 @@ class VertexTask:
         self.token = ""
         self.version: str | None = None
         """The token of the last epoch that was ended."""
+        self.attempt = order.attempt
         self._settings = plan.settings
         self._order = order
         self._scope = KeyScope()
@@ -97,8 +98,6 @@ class VertexTask:
         self._segments = []
         for index, writer in self._writers.items():
             writer.begin_epoch(order.epoch, bytes.fromhex(token), index in order.frozen_edges)
-        for context in self.contexts:
-            context.attempt = order.attempt
         for operator in self.operators:
             operator.begin_epoch()
 
@@ -189,7 +188,7 @@ class VertexTask:
             contexts[index] = TaskRuntimeContext(
                 self._settings, self.vertex, self.subtask, described.name, keyed_state
             )
-            contexts[index].attempt = self._order.attempt
+            contexts[index].attempt = self.attempt
             host = self._host(described, contexts[index], keyed_state, opened)
             try:
                 opened[index] = described.operator.open(host)
