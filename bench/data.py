@@ -12,12 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 KEYS = 10_000
+WARM_UP_FILES = 10
 FILES = 10
+"""Measured ones; those to warm up with come before them and have the same content."""
 ROWS_PER_FILE = 200_000
 SCHEMA = "id string, ts long, temp double"
 
 _FIRST_MILLIS = 1_700_000_000_000
-_FORMAT = 1
+_FORMAT = 2
 
 
 def readings() -> Path:
@@ -47,7 +49,7 @@ def first_files(count: int) -> str:
 
 def _write(directory: Path) -> None:
     rng = np.random.default_rng(1)
-    for number in range(FILES):
+    for number in range(WARM_UP_FILES, WARM_UP_FILES + FILES):
         sensors = rng.integers(0, KEYS, ROWS_PER_FILE)
         spread = np.sort(rng.integers(0, 10_000, ROWS_PER_FILE))
         jitter = rng.integers(-500, 500, ROWS_PER_FILE)
@@ -59,3 +61,6 @@ def _write(directory: Path) -> None:
             }
         )
         pq.write_table(table, directory / f"f{number:03d}.parquet", row_group_size=50_000)
+    for number in range(WARM_UP_FILES):
+        same = directory / f"f{WARM_UP_FILES + number % FILES:03d}.parquet"
+        shutil.copyfile(same, directory / f"f{number:03d}.parquet")

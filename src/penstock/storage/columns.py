@@ -108,9 +108,9 @@ def to_arrow(columns: Columns) -> pa.RecordBatch:
         pa.Array.from_buffers(pa.int32(), len(columns.key), [None, key_groups]),
         _dictionary_array(columns.operator),
         _dictionary_array(columns.state),
-        _binary_array(columns.key),
-        _binary_array(columns.namespace),
-        _binary_array(columns.map_key),
+        binary_array(columns.key),
+        binary_array(columns.namespace),
+        binary_array(columns.map_key),
         _nullable_array(columns.value),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
@@ -130,7 +130,7 @@ def from_arrow(batch: pa.RecordBatch) -> Columns:
     )
 
 
-def _binary_array(values: Sequence[bytes], type_: Any = None, valid: Any = None) -> Any:
+def binary_array(values: Sequence[bytes], type_: Any = None, valid: Any = None) -> Any:
     offsets = array("i", accumulate(map(len, values), initial=0))
     buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]
     return pa.Array.from_buffers(type_ or pa.binary(), len(values), buffers)
@@ -139,19 +139,19 @@ def _binary_array(values: Sequence[bytes], type_: Any = None, valid: Any = None)
 def _nullable_array(values: Sequence[bytes | None]) -> Any:
     removed = [i for i, value in enumerate(values) if value is None]
     if not removed:
-        return _binary_array(cast("Sequence[bytes]", values))
+        return binary_array(cast("Sequence[bytes]", values))
     present = [value or b"" for value in values]
     bits = bytearray(b"\xff" * ((len(values) + 7) // 8))
     for i in removed:
         bits[i >> 3] &= ~(1 << (i & 7))
-    return _binary_array(present, valid=pa.py_buffer(bytes(bits)))
+    return binary_array(present, valid=pa.py_buffer(bytes(bits)))
 
 
 def _dictionary_array(values: Sequence[str]) -> Any:
     numbers = {name: number for number, name in enumerate(dict.fromkeys(values))}
     indices = array("i", map(numbers.__getitem__, values))
     index_array = pa.Array.from_buffers(pa.int32(), len(values), [None, pa.py_buffer(indices)])
-    names = _binary_array([name.encode() for name in numbers], pa.string())
+    names = binary_array([name.encode() for name in numbers], pa.string())
     return pa.DictionaryArray.from_arrays(index_array, names)
 
 
