@@ -34,10 +34,24 @@ _BIG = 1 << 30
 
 Batches = Iterator[pa.RecordBatch]
 
-# A worker makes millions of short-lived tuples, which hold no cycles: looking for cycles after
+# A worker makes millions of short-lived tuples, which hold no cycles; looking for cycles after
 # every 700 of them is a tenth of its time.
-gc.freeze()
 gc.set_threshold(50_000, 20, 50)
+_TASKS_UNTIL_SETTLED = 3
+_tasks = 0
+
+
+def _settle() -> None:
+    """Take what a worker has loaded out of the collector's sight, once it has loaded it all.
+
+    PySpark collects garbage after every task, with the next one waiting: nine milliseconds and
+    more, for modules and functions that never become garbage.
+    """
+    global _tasks
+    _tasks += 1
+    if _tasks <= _TASKS_UNTIL_SETTLED:
+        gc.collect()
+        gc.freeze()
 
 
 def _order() -> EpochOrder:
@@ -96,6 +110,7 @@ class StageTask:
     level: int
 
     def __call__(self, batches: Batches) -> Batches:
+        _settle()
         plan = load_plan(self.plan_path)
         partition = _context().partitionId()
         rows = _from_arrow(batches)
@@ -109,6 +124,7 @@ class PythonSourceTask:
     plan_path: str
 
     def __call__(self, batches: Batches) -> Batches:
+        _settle()
         plan = load_plan(self.plan_path)
         order = _order()
         for batch in batches:
@@ -124,6 +140,7 @@ class SparkSourceTask:
     vertex: int
 
     def __call__(self, batches: Batches) -> Batches:
+        _settle()
         plan = load_plan(self.plan_path)
         vertex = plan.vertices[self.vertex]
         make_records = vertex.operators[0].operator.record
