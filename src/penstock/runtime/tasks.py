@@ -121,12 +121,10 @@ def run_spark_source(
 
     def work() -> Iterator[None]:
         task = attempt.task(vertex.index)
-        process = task.process
         for count, batch in batches:
             task.count(count)
             if not order.skip:
-                for value in batch:
-                    process(value)
+                task.run(batch)
             yield
 
     return attempt.run(work)

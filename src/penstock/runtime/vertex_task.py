@@ -17,7 +17,14 @@ from penstock.errors import PenstockError, UnpicklableError, UserFunctionError
 from penstock.graph.partitioning import ByKey
 from penstock.runtime.codec import constant, dump
 from penstock.runtime.epoch import Acknowledgement, EpochOrder
-from penstock.runtime.operators.base import Emit, OpenOperator, OperatorHost
+from penstock.runtime.operators.base import (
+    Emit,
+    EmitRun,
+    OpenOperator,
+    OperatorHost,
+    keyed_one_by_one,
+    one_by_one,
+)
 from penstock.runtime.payload import decode_body
 from penstock.runtime.physical import Output, PhysicalOperator, PhysicalPlan, Vertex
 from penstock.runtime.plan_file import copied
@@ -84,7 +91,10 @@ class VertexTask:
         self.operators: list[OpenOperator] = []
         self.contexts: list[TaskRuntimeContext] = []
         self._compose()
-        self.process = self.operators[0].process
+        head = self.operators[0]
+        self.process = head.process
+        self.run = head.run or one_by_one(head.process)
+        self._keyed_run = head.keyed_run or keyed_one_by_one(head.process, self._scope)
 
     # Life of an epoch
 
@@ -106,20 +116,16 @@ class VertexTask:
         keys, timestamps, values = decode_body(payload)
         self._records_in += len(values)
         scope = self._scope
-        process = self.process
         scope.timestamp = None
         if timestamps is not None:
             for index, scope.timestamp in enumerate(timestamps):
                 if keys is not None:
                     scope.key = keys[index]
-                process(values[index])
+                self.process(values[index])
         elif keys is None:
-            for value in values:
-                process(value)
+            self.run(values)
         else:
-            for key, value in zip(keys, values, strict=True):
-                scope.key = key
-                process(value)
+            self._keyed_run(keys, values)
         if self.keyed_state is not None and self.keyed_state.overflowing():
             self._spill(self.keyed_state)
 
@@ -231,6 +237,7 @@ class VertexTask:
             scope=self._scope,
             keyed_state=keyed_state,
             emit=emit,
+            emit_run=self._run_to(main, opened, emit),
             emit_side=emit_side,
             clock=lambda: self._order.clock,
             order=lambda: self._order,
@@ -250,6 +257,16 @@ class VertexTask:
         if len(calls) == 1:
             return calls[0]
         return _fan_out(calls)
+
+    def _run_to(
+        self, outputs: list[Output], opened: dict[int, OpenOperator], emit: Emit
+    ) -> EmitRun:
+        """The run of the only operator that follows, if records reach it as they are."""
+        if len(outputs) == 1 and outputs[0].operator is not None:
+            follower = opened[outputs[0].operator]
+            if follower.run is not None and emit is follower.process:
+                return follower.run
+        return one_by_one(emit)
 
     def _converting(
         self, described: PhysicalOperator, type_info: TypeInformation, emit: Emit

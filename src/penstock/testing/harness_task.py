@@ -17,7 +17,6 @@ from penstock.runtime.codec import constant
 from penstock.runtime.epoch import Acknowledgement, EpochOrder
 from penstock.runtime.operators.base import (
     MIN_TIMESTAMP,
-    FunctionOperator,
     OpenOperator,
     OperatorHost,
     opened,
@@ -26,7 +25,7 @@ from penstock.runtime.operators.process import (
     ElementContext,
     Process,
     TaskTimerService,
-    _process,
+    processing,
 )
 from penstock.runtime.physical import (
     JobSettings,
@@ -191,7 +190,7 @@ def _open_process(function: Any, host: OperatorHost, surroundings: Surroundings)
     call = opened(function, host, "process_element")
     timers = _HarnessTimers(surroundings, host.keyed_state is not None)
     context = ElementContext(host.scope, timers, host.emit_side)
-    return FunctionOperator(function, _process(call, context, host))
+    return processing(function, call, context, host)
 
 
 class _HarnessTimers(TaskTimerService):

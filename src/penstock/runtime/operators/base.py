@@ -10,7 +10,7 @@ cost per record.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +23,8 @@ from penstock.state.backend import KeyScope
 from penstock.state.keyed_state import KeyedState
 
 Emit = Callable[[Any], None]
+EmitRun = Callable[[Iterable[Any]], None]
+KeyedRun = Callable[[Iterable[Any], Iterable[Any]], None]
 
 MIN_TIMESTAMP = -(1 << 63)
 
@@ -35,6 +37,8 @@ class OperatorHost:
     scope: KeyScope
     keyed_state: KeyedState | None
     emit: Emit
+    emit_run: EmitRun
+    """Emits a run of records: what follows may then loop without a call for each."""
     emit_side: Callable[[OutputTag, Any], None]
     clock: Callable[[], int]
     order: Callable[[], EpochOrder]
@@ -42,14 +46,16 @@ class OperatorHost:
     batch: bool
 
 
-def _nothing() -> None:
-    pass
-
-
 class OpenOperator:
-    """An operator at work. Only `process` is needed by all."""
+    """An operator at work. Only `process` is needed by all.
+
+    `run` and `keyed_run` do the same for many records (and their keys), in a loop of their own:
+    worth writing where a call per record is felt.
+    """
 
     process: Emit
+    run: EmitRun | None = None
+    keyed_run: KeyedRun | None = None
 
     def begin_epoch(self) -> None:
         """Before the first record of an epoch."""
@@ -68,9 +74,17 @@ class OpenOperator:
 class FunctionOperator(OpenOperator):
     """An operator around one user function."""
 
-    def __init__(self, function: Any, process: Emit) -> None:
+    def __init__(
+        self,
+        function: Any,
+        process: Emit,
+        run: EmitRun | None = None,
+        keyed_run: KeyedRun | None = None,
+    ) -> None:
         self.function = function
         self.process = process
+        self.run = run
+        self.keyed_run = keyed_run
 
     def close(self) -> None:
         if isinstance(self.function, Function):
@@ -81,6 +95,26 @@ class OperatorDescription(Protocol):
     """What a graph node holds."""
 
     def open(self, host: OperatorHost) -> OpenOperator: ...
+
+
+def one_by_one(process: Emit) -> EmitRun:
+    """A run for an operator that has none of its own."""
+
+    def run(values: Iterable[Any]) -> None:
+        for value in values:
+            process(value)
+
+    return run
+
+
+def keyed_one_by_one(process: Emit, scope: KeyScope) -> KeyedRun:
+    """A keyed run for an operator that has none of its own."""
+
+    def run(keys: Iterable[Any], values: Iterable[Any]) -> None:
+        for scope.key, value in zip(keys, values, strict=True):
+            process(value)
+
+    return run
 
 
 def opened(function: Any, host: OperatorHost, method: str) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -12,7 +12,6 @@ from penstock.datastream.timerservice import TimerService
 from penstock.errors import UnsupportedFeatureError
 from penstock.runtime.operators.base import (
     MIN_TIMESTAMP,
-    Emit,
     FunctionOperator,
     OpenOperator,
     OperatorHost,
@@ -86,20 +85,37 @@ class Process:
         call = opened(self.function, host, "process_element")
         timers = TaskTimerService(host.clock, host.keyed_state is not None)
         context = ElementContext(host.scope, timers, host.emit_side)
-        return FunctionOperator(self.function, _process(call, context, host))
+        return processing(self.function, call, context, host)
 
 
-def _process(call: Callable[..., Any], context: ElementContext, host: OperatorHost) -> Emit:
-    emit, emit_side = host.emit, host.emit_side
+def processing(
+    function: Any, call: Callable[..., Any], context: ElementContext, host: OperatorHost
+) -> OpenOperator:
+    """The operator for an opened process function."""
+    emit, emit_side, scope = host.emit, host.emit_side, host.scope
 
-    def process(value: Any) -> None:
-        results = call(value, context)
-        if results is None:
-            return
+    def send(results: Iterable[Any]) -> None:
         for result in results:
             if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
                 emit_side(result[0], result[1])
             else:
                 emit(result)
 
-    return process
+    def process(value: Any) -> None:
+        results = call(value, context)
+        if results is not None:
+            send(results)
+
+    def keyed_run(keys: Iterable[Any], values: Iterable[Any]) -> None:
+        # The hottest loop there is: `process` and `send` written out.
+        for scope.key, value in zip(keys, values, strict=True):
+            results = call(value, context)
+            if results is None:
+                continue
+            for result in results:
+                if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
+                    emit_side(result[0], result[1])
+                else:
+                    emit(result)
+
+    return FunctionOperator(function, process, keyed_run=keyed_run)

@@ -68,8 +68,7 @@ class OpenPythonSource(OpenOperator):
         scope = self._host.scope
         if result.timestamps is None:
             scope.timestamp = None
-            for value in result.records:
-                call(value)
+            self._host.emit_run(result.records)
         else:
             for scope.timestamp, value in zip(result.timestamps, result.records, strict=True):
                 call(value)
@@ -111,4 +110,5 @@ class SparkSource:
     def open(self, host: OperatorHost) -> OpenOperator:
         operator = OpenOperator()
         operator.process = host.emit
+        operator.run = host.emit_run
         return operator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,11 @@ class Map:
         def process(value: Any) -> None:
             emit(call(value))
 
-        return FunctionOperator(self.function, process)
+        def run(values: Iterable[Any]) -> None:
+            for value in values:
+                emit(call(value))
+
+        return FunctionOperator(self.function, process, run)
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,12 @@ class Filter:
             if call(value):
                 emit(value)
 
-        return FunctionOperator(self.function, process)
+        def run(values: Iterable[Any]) -> None:
+            for value in values:
+                if call(value):
+                    emit(value)
+
+        return FunctionOperator(self.function, process, run)
 
 
 @dataclass(frozen=True)
