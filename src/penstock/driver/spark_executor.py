@@ -209,7 +209,7 @@ class SparkExecutor:
         too_long.start()
         started = time.monotonic()
         try:
-            rows: list[Any] = frame.select("payload").collect()
+            rows: list[Any] = frame.collect()
         except Exception as error:
             if time.monotonic() - started >= self._timeout:
                 raise EngineError(
@@ -219,7 +219,7 @@ class SparkExecutor:
             raise engine_error(error) from None
         finally:
             too_long.cancel()
-        return [read_acknowledgement(bytes(row[0])) for row in rows]
+        return [read_acknowledgement(bytes(row[3])) for row in rows]
 
 
 def _idle(before: Any, loop: EpochLoop) -> bool:

@@ -31,7 +31,7 @@ from penstock.storage.table_file import read_columns, write_table_file
 @dataclass(frozen=True)
 class CompactionPolicy:
     max_segments: int = 24
-    small_bytes: int = 1 << 20
+    small_bytes: int = 16 << 20
     """State below this is made an image whenever its segments are to be merged."""
     part_bytes: int = 64 << 20
     compression: str | None = "zstd"
