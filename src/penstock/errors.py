@@ -148,25 +148,31 @@ class UserFunctionError(PenstockError, RuntimeError):
         super().__init__(f"operator {operator!r} failed at {location}: {cause}")
 
     @classmethod
-    def of(cls, operator: str, cause: BaseException) -> UserFunctionError:
-        """Wrap what a user function raised; call it where the exception is caught."""
+    def of(
+        cls, operator: str, cause: BaseException, location: str = "an unknown line"
+    ) -> UserFunctionError:
+        """Wrap what a user function raised; call it where the exception is caught.
+
+        `location` is the line to name if none of the user's is in the trace: a function may be
+        Python's own, or be called with the wrong arguments.
+        """
         return cls(
             operator,
-            _user_location(cause.__traceback__),
+            _user_location(cause.__traceback__) or location,
             type(cause).__name__,
             str(cause),
             "".join(traceback.format_exception(type(cause), cause, cause.__traceback__)),
         )
 
 
-def _user_location(trace: TracebackType | None) -> str:
-    """The innermost line outside Penstock, preferring the user's files to installed libraries."""
-    frames = [
-        f for f in traceback.extract_tb(trace) if not f.filename.startswith(_PACKAGE_DIR)
-    ] or list(traceback.extract_tb(trace))
-    own = [f for f in frames if not any(part in f.filename for part in _LIBRARY_PARTS)]
-    chosen = own or frames
-    return f"{chosen[-1].filename}:{chosen[-1].lineno}" if chosen else "an unknown line"
+def _user_location(trace: TracebackType | None) -> str | None:
+    """The innermost line of the user's: neither Penstock's nor an installed library's."""
+    for frame in reversed(traceback.extract_tb(trace)):
+        if not frame.filename.startswith((_PACKAGE_DIR, "<frozen")) and not any(
+            part in frame.filename for part in _LIBRARY_PARTS
+        ):
+            return f"{frame.filename}:{frame.lineno}"
+    return None
 
 
 class CheckpointError(PenstockError, RuntimeError):

@@ -6,6 +6,7 @@ Each program below stands in a function of its own, whose lines the error must n
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -160,6 +161,42 @@ def result_of_flat_map(env: StreamExecutionEnvironment) -> DataStream:
     return env.from_elements("ab").flat_map(lambda text: text)  # text
 
 
+def stops_iterating(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_elements(1).map(lambda n: n).map(lambda n: next(iter([])))  # stops
+
+
+def key_selector_stops(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_elements(1).key_by(lambda n: next(iter([]))).map(str)  # selector stops
+
+
+def builtin_raises(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_elements("1", "x").map(int).map(int)  # builtin
+
+
+def wrong_arity(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_elements(1).map(lambda a, b: a)  # arity
+
+
+def number_from_flat_map(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_elements(1).flat_map(lambda n: n)  # number
+
+
+def exits(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_elements(1).map(lambda n: sys.exit("enough"))  # exits
+
+
+def close_raises(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_elements(1).map(FailsToClose()).map(str)  # close
+
+
+class FailsToClose(MapFunction):
+    def map(self, value: Any) -> Any:
+        return value
+
+    def close(self) -> None:
+        list(map(int, ["late"]))
+
+
 RUNTIME: list[tuple[Program, str, type[PenstockError], str]] = [
     (lambda_raises, "raises", UserFunctionError, "'Map .*ZeroDivisionError: division by zero"),
     (generator_raises, "generator", UserFunctionError, "LookupError: no more"),
@@ -187,6 +224,13 @@ RUNTIME: list[tuple[Program, str, type[PenstockError], str]] = [
     (nan_inside_a_key, "nan inside", InvalidKeyError, "NaN is not equal to itself; replace it"),
     (unknown_position, "position", InvalidArgumentError, "no position 2.*it has 2 fields"),
     (unknown_name, "name", InvalidArgumentError, "no field 'count'.*its fields are 'id', 'n'"),
+    (stops_iterating, "stops", UserFunctionError, "'Map .*: StopIteration$"),
+    (key_selector_stops, "selector stops", UserFunctionError, "'key_by .*: StopIteration$"),
+    (builtin_raises, "builtin", UserFunctionError, r"failed at [^ ]*test_bad_input.*ValueError"),
+    (wrong_arity, "arity", UserFunctionError, "failed at [^ ]*test_bad_input.*TypeError: .*'b'"),
+    (number_from_flat_map, "number", UserFunctionError, "TypeError: 'int' object is not iterable"),
+    (exits, "exits", UserFunctionError, "SystemExit: enough"),
+    (close_raises, "close", UserFunctionError, "'Map .*ValueError: .*'late'"),
     (result_of_flat_map, "text", InvalidArgumentError, "a list, an iterable or None, got str 'ab'"),
 ]
 

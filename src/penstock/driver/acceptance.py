@@ -50,6 +50,7 @@ def judge(
         conflict=seen.conflict
         or _missing(plan, seen.tokens, called)
         or _misread(acknowledgements, seen.tokens)
+        or _lost(acknowledgements)
     )
 
 
@@ -84,4 +85,22 @@ def _misread(acknowledgements: list[Acknowledgement], tokens: dict[str, str]) ->
             if tokens.get(producer) != token:
                 consumer = subtask_name(a.vertex, a.subtask)
                 return f"subtask {consumer} read another attempt of {producer} than answered"
+    return None
+
+
+def _lost(acknowledgements: list[Acknowledgement]) -> str | None:
+    """Tokens cannot show that somebody read nothing of an attempt which sent something."""
+    sent: dict[tuple[str, str], int] = {}
+    received: dict[tuple[str, str], int] = {}
+    for a in acknowledgements:
+        name = subtask_name(a.vertex, a.subtask)
+        sent.update({(name, receiver): count for receiver, count in a.sent.items()})
+        received.update({(producer, name): count for producer, count in a.received.items()})
+    for producer, receiver in sorted(sent.keys() | received.keys()):
+        pair = producer, receiver
+        if sent.get(pair, 0) != received.get(pair, 0):
+            return (
+                f"subtask {producer} sent {sent.get(pair, 0)} payloads to {receiver}, "
+                f"which received {received.get(pair, 0)}"
+            )
     return None

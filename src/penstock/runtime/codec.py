@@ -1,56 +1,77 @@
 """A run of records as bytes.
 
-Plain values and flat tuples of them travel as MessagePack, the rest as pickle; which one is chosen
-per run, by the exact types in it, so that a value arrives as what it was. A run is encoded some
-time after its records were emitted: that is only sound for records that cannot change meanwhile,
-so `encode` also says whether they cannot. A sender of changeable records freezes each at once.
+Pickle carries a value as exactly what it was. Most records consist of plain values, and for those
+its fast mode, which keeps no memory of what it has seen, is as quick to write and to read as
+MessagePack with the checks that it would need. Anything else is pickled the ordinary way, with
+memory, so that a run names each class once.
+
+A run is encoded some time after its records were emitted: that is only sound for records that
+cannot change meanwhile, so `encode` also says whether they cannot. A sender of changeable records
+freezes each at once.
 """
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 from uuid import UUID
 
 import cloudpickle
 import msgspec
 
-_PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
-_CONSTANT = _PLAIN | {date, datetime, time, timedelta, Decimal, UUID, complex, range}
+_CONSTANT = frozenset(
+    {str, int, float, bool, bytes, type(None)}
+    | {date, datetime, time, timedelta, Decimal, UUID, complex, range}
+)
 
-PLAIN, TUPLES, PICKLED, FROZEN = b"\x00", b"\x01", b"\x02", b"\x03"
+PICKLED, FROZEN = b"\x00", b"\x01"
 
 _pack = msgspec.msgpack.Encoder().encode
-_unpack_list = msgspec.msgpack.Decoder(list[Any]).decode
-_unpack_tuples = msgspec.msgpack.Decoder(list[tuple[Any, ...]]).decode
 _unpack_frozen = msgspec.msgpack.Decoder(list[bytes]).decode
 
-# What MessagePack cannot carry although its type says so: large ints, lone surrogates.
-_PACK_FAILURES = (OverflowError, UnicodeEncodeError, ValueError)
 _PICKLE_FAILURES = (pickle.PicklingError, AttributeError, TypeError)
+
+
+class _NotPlain(Exception):
+    """A value of another kind than Python's plain values and containers."""
+
+
+class _PlainPickler(pickle.Pickler):
+    """Pickles plain values and containers of them, and refuses the rest at the first sight."""
+
+    def reducer_override(self, obj: Any) -> NoReturn:
+        raise _NotPlain
+
+
+# Fast mode also refuses cycles, by a ValueError.
+_NOT_FAST = (_NotPlain, ValueError, RecursionError)
 
 
 def encode(values: list[Any]) -> tuple[bytes, bool]:
     """The bytes of a run, and whether its records are such as cannot change."""
-    types = set(map(type, values))
-    if types <= _PLAIN:
-        return _packed(PLAIN, values), True
-    if types == {tuple}:
-        inner = set(map(type, chain.from_iterable(values)))
-        if inner <= _PLAIN:
-            return _packed(TUPLES, values), True
-    return PICKLED + dump(values), constant(values)
-
-
-def _packed(tag: bytes, values: list[Any]) -> bytes:
+    buffer = io.BytesIO()
+    buffer.write(PICKLED)
+    pickler = _PlainPickler(buffer, 5)
+    pickler.fast = True
     try:
-        return tag + _pack(values)
-    except _PACK_FAILURES:
-        return PICKLED + dump(values)
+        pickler.dump(values)
+    except _NOT_FAST:
+        return PICKLED + dump(values), constant(values)
+    return buffer.getvalue(), _hashable(values)
+
+
+def _hashable(values: list[Any]) -> bool:
+    """Of plain values and containers, those that can be hashed are those that cannot change."""
+    try:
+        hash(tuple(values))
+    except TypeError:
+        return False
+    return True
 
 
 def encode_frozen(values: list[bytes]) -> bytes:
@@ -68,12 +89,7 @@ def _thaw(data: bytes) -> list[Any]:
     return [loads(item) for item in _unpack_frozen(data)]
 
 
-_DECODERS: dict[bytes, Callable[[Any], list[Any]]] = {
-    PLAIN: _unpack_list,
-    TUPLES: _unpack_tuples,
-    PICKLED: pickle.loads,
-    FROZEN: _thaw,
-}
+_DECODERS: dict[bytes, Callable[[Any], list[Any]]] = {PICKLED: pickle.loads, FROZEN: _thaw}
 
 
 def dump(value: Any) -> bytes:

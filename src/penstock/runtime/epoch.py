@@ -45,6 +45,10 @@ class Acknowledgement:
     token: str
     consumed: dict[str, str] = field(default_factory=dict)
     """Producer ("vertex/subtask") → token."""
+    received: dict[str, int] = field(default_factory=dict)
+    """Producer → how many of its payloads were read."""
+    sent: dict[str, int] = field(default_factory=dict)
+    """Receiver ("vertex/subtask") → how many payloads were sent to it."""
     files: list[dict[str, Any]] = field(default_factory=list)
     state_types: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Operator uid → state name → kind and type."""

@@ -1,6 +1,7 @@
 """The rows that pass between stages: a header that says what a payload is and whose, and a body.
 
-Record bodies hold keys (if the edge is keyed), timestamps (if the records have any) and values.
+Record bodies hold timestamps (if the records have any) and values. Keys are not sent: computing
+them anew at the receiver costs less than carrying them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ RECORDS, ACKNOWLEDGEMENT = 0, 1
 
 # kind, edge, producing vertex, producing subtask, token
 _HEADER = struct.Struct(">BHHI8s")
-_LENGTHS = struct.Struct(">II")
+_LENGTH = struct.Struct(">I")
 HEADER_SIZE = _HEADER.size
 
 
@@ -44,26 +45,21 @@ def read_header(payload: bytes) -> Header:
 
 
 def encode_body(
-    keys: list[Any] | None, timestamps: list[Any] | None, values: list[Any], frozen: bool
+    timestamps: list[Any] | None, values: list[Any], frozen: bool
 ) -> tuple[bytes, bool]:
     """The body of a run of records, and whether the records are such as cannot change."""
-    key_part, constant_keys = encode(keys) if keys is not None else (b"", True)
     time_part = encode(timestamps)[0] if timestamps is not None else b""
     if frozen:
         value_part, constant = encode_frozen(values), True
     else:
         value_part, constant = encode(values)
-    lengths = _LENGTHS.pack(len(key_part), len(time_part))
-    return b"".join((lengths, key_part, time_part, value_part)), constant and constant_keys
+    return b"".join((_LENGTH.pack(len(time_part)), time_part, value_part)), constant
 
 
-def decode_body(payload: bytes) -> tuple[list[Any] | None, list[Any] | None, list[Any]]:
-    """Keys, timestamps and values of a payload of records."""
+def decode_body(payload: bytes) -> tuple[list[Any] | None, list[Any]]:
+    """Timestamps and values of a payload of records."""
     view = memoryview(payload)
-    keys_length, times_length = _LENGTHS.unpack_from(payload, HEADER_SIZE)
-    start = HEADER_SIZE + _LENGTHS.size
-    middle = start + keys_length
-    end = middle + times_length
-    keys = decode(view[start:middle]) if keys_length else None
-    timestamps = decode(view[middle:end]) if times_length else None
-    return keys, timestamps, decode(view[end:])
+    (length,) = _LENGTH.unpack_from(payload, HEADER_SIZE)
+    start = HEADER_SIZE + _LENGTH.size
+    end = start + length
+    return decode(view[start:end]) if length else None, decode(view[end:])

@@ -56,7 +56,7 @@ def run_stage(
                 attempt.passing.append(row)
             else:
                 attempt.saw(target, header.vertex, header.subtask, header.token.hex())
-                attempt.task(target).consume(row.payload)
+                attempt.task(target).consume(header.edge, row.payload)
             yield
 
     return attempt.run(work)
@@ -145,13 +145,15 @@ class _Attempt:
         self._vertices = vertices
         self._tasks: dict[int, VertexTask] = {}
         self._consumed: dict[int, dict[str, str]] = {v.index: {} for v in vertices}
+        self._received: dict[int, dict[str, int]] = {v.index: {} for v in vertices}
         self._current = vertices[0] if vertices else None
-        self._sequence = 0
         self._started = time.perf_counter()
 
     def saw(self, target: int, vertex: int, subtask: int, token: str) -> None:
         consumed = self._consumed[target]
         producer = subtask_name(vertex, subtask)
+        received = self._received[target]
+        received[producer] = received.get(producer, 0) + 1
         known = consumed.setdefault(producer, token)
         if known != token:
             # Two attempts of one producer in one partition: reported, and refused by the driver.
@@ -171,12 +173,14 @@ class _Attempt:
                 if self._ready() >= _HAND_OVER_BYTES or len(self.passing) >= 64:
                     yield self._rows()
             acknowledgements = [self._end(vertex) for vertex in self._vertices]
+            if self.order.final:
+                self._close()
+            else:
+                self._give_back()
         except ChangeableRecords as found:
             acknowledgements = [self._failed(freeze=found.edge)]
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             acknowledgements = [self._failed(error=error)]
-        else:
-            self._give_back()
         rows = self._rows()
         rows.extend(self._acknowledge(a) for a in acknowledgements)
         yield rows
@@ -193,6 +197,7 @@ class _Attempt:
     def _end(self, vertex: Vertex) -> Acknowledgement:
         acknowledgement = self.task(vertex.index).end()
         acknowledgement.consumed = self._consumed[vertex.index]
+        acknowledgement.received = self._received[vertex.index]
         for uid, positions in self.positions.items():
             if uid == vertex.operators[0].uid:
                 acknowledgement.positions = {
@@ -221,7 +226,6 @@ class _Attempt:
         header = make_header(
             ACKNOWLEDGEMENT, 0, max(acknowledgement.vertex, 0), self.subtask, bytes(8)
         )
-        self._sequence += 1
         producer = max(acknowledgement.vertex, 0) << 32 | self.subtask
         # Passed on unopened by later stages, in whatever partition: 0 always exists.
         return Row(0, producer, 1 << 30, header + pickle.dumps(acknowledgement, 5))
@@ -238,18 +242,27 @@ class _Attempt:
                 idle.close()
         return VertexTask(self._plan, vertex, self.subtask, self.order)
 
+    def _close(self) -> None:
+        for task in self._tasks.values():
+            self._current = task.vertex
+            task.close()
+
     def _give_back(self) -> None:
         now = time.monotonic()
         for task in self._tasks.values():
-            if self.order.final:
-                task.close()
-            else:
-                _idle[self._key(task.vertex)] = (task, now)
+            _idle[self._key(task.vertex)] = (task, now)
         for key, (task, since) in list(_idle.items()):
-            if now - since > _LONGEST_WAIT_SECONDS:
+            if self._outdated(key, task) or now - since > _LONGEST_WAIT_SECONDS:
                 del _idle[key]
                 with contextlib.suppress(Exception):
                     task.close()
+
+    def _outdated(self, key: tuple[str, int, int, int], task: VertexTask) -> bool:
+        """Whether the subtask has moved on without this instance: it will not be asked again."""
+        run, _, vertex, subtask = key
+        if run != self._plan.settings.run_id or task.epoch >= self.order.epoch:
+            return False
+        return self.order.tokens.get(subtask_name(vertex, subtask)) != task.version
 
     def _key(self, vertex: Vertex) -> tuple[str, int, int, int]:
         return (self._plan.settings.run_id, os.getpid(), vertex.index, self.subtask)

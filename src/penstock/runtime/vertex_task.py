@@ -6,7 +6,9 @@ else it is dropped and made anew, since a failed attempt must not leak through `
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,23 +16,29 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import InitContext
 from penstock.datastream.output_tag import OutputTag
 from penstock.errors import PenstockError, UnpicklableError, UserFunctionError
-from penstock.graph.partitioning import ByKey
+from penstock.graph.partitioning import ByKey, Partitioning
 from penstock.runtime.codec import constant, dump
-from penstock.runtime.epoch import Acknowledgement, EpochOrder
+from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.base import (
     Emit,
     EmitRun,
     OpenOperator,
     OperatorHost,
-    keyed_one_by_one,
     one_by_one,
+    passing,
 )
 from penstock.runtime.payload import decode_body
-from penstock.runtime.physical import Output, PhysicalOperator, PhysicalPlan, Vertex
+from penstock.runtime.physical import (
+    Output,
+    PhysicalEdge,
+    PhysicalOperator,
+    PhysicalPlan,
+    Vertex,
+)
 from penstock.runtime.plan_file import copied
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.stores import base_manifest, spill_store, store_at
-from penstock.runtime.writers import EdgeWriter, Outbox
+from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.key_groups import key_group_range
 from penstock.state.keyed_state import KeyedState
@@ -78,23 +86,24 @@ class VertexTask:
             )
             for index in vertex.outputs
         }
-        self._keyed = any(
-            isinstance(plan.edges[index].partitioning, ByKey) for index in vertex.inputs
-        )
         self._callables: dict[tuple[int, int], tuple[str, str]] = {}
-        for index, writer in self._writers.items():
-            edge = edges[index]
-            for name in ("select", "partition"):
-                if (call := getattr(writer.edge.partitioning, name, None)) is not None:
-                    self._callables[id(call), 0] = (edge.name, str(edge.location))
-        self.keyed_state = self._make_keyed_state(vertex.operators[0].uid) if self._keyed else None
+        for edge in edges.values():
+            self._remember_edge(edge, edge.partitioning)
+        self._selectors: dict[int, Callable[[Any], Any]] = {}
+        for index in vertex.inputs:
+            partitioning = copied(plan.edges[index].partitioning)
+            if isinstance(partitioning, ByKey):
+                self._remember_edge(plan.edges[index], partitioning)
+                self._selectors[index] = key_selector(partitioning)
+        self.keyed_state = (
+            self._make_keyed_state(vertex.operators[0].uid) if self._selectors else None
+        )
         self.operators: list[OpenOperator] = []
         self.contexts: list[TaskRuntimeContext] = []
         self._compose()
         head = self.operators[0]
         self.process = head.process
         self.run = head.run or one_by_one(head.process)
-        self._keyed_run = head.keyed_run or keyed_one_by_one(head.process, self._scope)
 
     # Life of an epoch
 
@@ -111,23 +120,25 @@ class VertexTask:
         for operator in self.operators:
             operator.begin_epoch()
 
-    def consume(self, payload: bytes) -> None:
+    def consume(self, edge: int, payload: bytes) -> None:
         """Work through the records of one payload."""
-        keys, timestamps, values = decode_body(payload)
+        timestamps, values = decode_body(payload)
         self._records_in += len(values)
         scope = self._scope
         scope.timestamp = None
+        records: Iterable[Any] = values
         if timestamps is not None:
-            for index, scope.timestamp in enumerate(timestamps):
-                if keys is not None:
-                    scope.key = keys[index]
-                self.process(values[index])
-        elif keys is None:
-            self.run(values)
-        else:
-            self._keyed_run(keys, values)
+            records = _stamped(timestamps, values, scope)
+        if edge in self._selectors:
+            records = _keyed(self._selectors[edge], records, scope)
+        self.run(records)
         if self.keyed_state is not None and self.keyed_state.overflowing():
             self._spill(self.keyed_state)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch it works on, or did last."""
+        return self._order.epoch
 
     def count(self, records: int) -> None:
         """Records that came by another way than `consume`."""
@@ -150,6 +161,7 @@ class VertexTask:
         uid = self.vertex.uid
         acknowledgement.records_in[uid] = self._records_in
         acknowledgement.records_out[uid] = sent
+        acknowledgement.sent = self._sent()
         acknowledgement.rebuilt_rows = self._rebuilt
         for described, context in zip(self.vertex.operators, self.contexts, strict=True):
             if found := context.get_metrics_group().snapshot():
@@ -158,10 +170,27 @@ class VertexTask:
         return acknowledgement
 
     def close(self) -> None:
+        """Close every operator, even if one of them fails."""
         if self.keyed_state is not None:
             self.keyed_state.end_epoch()
-        for operator in self.operators:
-            operator.close()
+        failed: PenstockError | None = None
+        for described, operator in zip(self.vertex.operators, self.operators, strict=True):
+            try:
+                operator.close()
+            except Exception as error:
+                failed = failed or user_error(described.name, str(described.location), error)
+        if failed is not None:
+            raise failed
+
+    def _sent(self) -> dict[str, int]:
+        """Payloads by receiver ("vertex/subtask")."""
+        sent: dict[str, int] = {}
+        for writer in self._writers.values():
+            for subtask, payloads in enumerate(writer.posted):
+                if payloads:
+                    name = subtask_name(writer.edge.target, subtask)
+                    sent[name] = sent.get(name, 0) + payloads
+        return sent
 
     def _write_segment(self, acknowledgement: Acknowledgement, keyed_state: KeyedState) -> None:
         reach("task.before_segment")
@@ -198,10 +227,14 @@ class VertexTask:
             host = self._host(described, contexts[index], keyed_state, opened)
             try:
                 opened[index] = described.operator.open(host)
-            except PenstockError as error:
-                raise located(error, described.name, str(described.location)) from error
             except Exception as error:
-                raise user_error(described.name, str(described.location), error) from error
+                for operator in opened.values():
+                    with contextlib.suppress(Exception):
+                        operator.close()
+                where = described.name, str(described.location)
+                if isinstance(error, PenstockError):
+                    raise located(error, *where) from error
+                raise user_error(*where, error) from error
             self._remember(described, opened[index])
         self.operators = [opened[i] for i in range(len(opened))]
         self.contexts = [contexts[i] for i in range(len(contexts))]
@@ -225,19 +258,19 @@ class VertexTask:
             side = converting.get(tag.tag_id)
             if side is None:
                 target = targets.get(tag.tag_id, _drop)
-                side = self._converting(described, tag.type_info, target)
+                side, _ = self._converting(described, tag.type_info, target, one_by_one(target))
                 converting[tag.tag_id] = side
             side(value)
 
-        emit = self._emit_to(main, opened)
+        emit, emit_run = self._emit_to(main, opened), self._run_to(main, opened)
         if described.output_type is not None:
-            emit = self._converting(described, described.output_type, emit)
+            emit, emit_run = self._converting(described, described.output_type, emit, emit_run)
         return OperatorHost(
             context=context,
             scope=self._scope,
             keyed_state=keyed_state,
             emit=emit,
-            emit_run=self._run_to(main, opened, emit),
+            emit_run=emit_run,
             emit_side=emit_side,
             clock=lambda: self._order.clock,
             order=lambda: self._order,
@@ -258,28 +291,39 @@ class VertexTask:
             return calls[0]
         return _fan_out(calls)
 
-    def _run_to(
-        self, outputs: list[Output], opened: dict[int, OpenOperator], emit: Emit
-    ) -> EmitRun:
-        """The run of the only operator that follows, if records reach it as they are."""
-        if len(outputs) == 1 and outputs[0].operator is not None:
-            follower = opened[outputs[0].operator]
-            if follower.run is not None and emit is follower.process:
-                return follower.run
-        return one_by_one(emit)
+    def _run_to(self, outputs: list[Output], opened: dict[int, OpenOperator]) -> EmitRun:
+        """The run of the only one that follows, or a loop over its calls."""
+        if len(outputs) == 1:
+            only = outputs[0]
+            if only.edge is not None:
+                return self._writers[only.edge].run
+            run = opened[only.operator].run  # type: ignore[index]
+            if run is not None:
+                return run
+        return one_by_one(self._emit_to(outputs, opened))
 
     def _converting(
-        self, described: PhysicalOperator, type_info: TypeInformation, emit: Emit
-    ) -> Emit:
+        self, described: PhysicalOperator, type_info: TypeInformation, emit: Emit, run: EmitRun
+    ) -> tuple[Emit, EmitRun]:
+        """The same ends, for values of a declared type."""
         call = type_info.converter()
         if call is None:
-            return emit
+            return emit, run
         self._callables[id(call), id(emit)] = (described.name, str(described.location))
 
         def convert(value: Any) -> None:
             emit(call(value))
 
-        return convert
+        def results(values: Iterable[Any], emit: Emit = emit) -> Iterator[Any]:
+            for value in values:
+                yield call(value)
+
+        return convert, passing(results, run)
+
+    def _remember_edge(self, edge: PhysicalEdge, partitioning: Partitioning) -> None:
+        for name in ("select", "partition"):
+            if (call := getattr(partitioning, name, None)) is not None:
+                self._callables[id(call), 0] = (edge.name, str(edge.location))
 
     def _remember(self, described: PhysicalOperator, operator: OpenOperator) -> None:
         """Which operator the free variable `call` of a closure belongs to."""
@@ -292,6 +336,10 @@ class VertexTask:
 
     def explain(self, error: BaseException) -> PenstockError:
         """The error with the operator and the user's line that it belongs to."""
+        if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+            # Raised by the user's function inside one of our generators, which Python turns into
+            # a RuntimeError lest it end the loop.
+            error = error.__cause__
         name, location = self._culprit(error)
         if isinstance(error, PenstockError):
             return located(error, name, location)
@@ -357,6 +405,17 @@ def _drop(value: Any) -> None:
     """Where results go that nobody reads."""
 
 
+def _stamped(timestamps: list[Any], values: list[Any], scope: KeyScope) -> Iterator[Any]:
+    for scope.timestamp, value in zip(timestamps, values, strict=True):
+        yield value
+
+
+def _keyed(call: Callable[[Any], Any], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:
+    for value in values:
+        scope.key = call(value)
+        yield value
+
+
 def _id(value: Any) -> int:
     return 0 if value is None else id(value)
 
@@ -391,4 +450,4 @@ def located(error: PenstockError, name: str, location: str) -> PenstockError:
 
 
 def user_error(name: str, location: str, error: BaseException) -> PenstockError:
-    return UserFunctionError.of(f"{name} ({location})", error)
+    return UserFunctionError.of(f"{name} ({location})", error, location)

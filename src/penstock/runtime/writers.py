@@ -1,13 +1,13 @@
 """Writers: the sending end of an edge. Records are gathered per receiver and leave as payloads.
 
-A writer's `write` is a closure made once per task instance, since it is called for every record.
+A writer's loops are closures made once per task instance, since they see every record.
 """
 
 from __future__ import annotations
 
-import copy
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 from penstock.errors import InvalidArgumentError, RecordTooLargeError, UnpicklableError, short_repr
@@ -31,6 +31,7 @@ from penstock.state.key_groups import key_group_of, subtask_of
 from penstock.state.keys import check_key, encode_key
 
 Write = Callable[[Any], None]
+WriteRun = Callable[[Iterable[Any]], None]
 
 # A payload leaves when it has about this many bytes; its first has one record, to learn its size.
 _TARGET_BYTES = 128 * 1024
@@ -71,16 +72,13 @@ class ChangeableRecords(Exception):
 class Bucket:
     """The records gathered for one receiver (or for all, when broadcast)."""
 
-    __slots__ = ("add", "add_key", "keys", "limit", "receivers", "timestamps", "values")
+    __slots__ = ("add", "receivers", "timestamps", "values")
 
-    def __init__(self, receivers: range, keyed: bool, stamped: bool) -> None:
+    def __init__(self, receivers: range, stamped: bool) -> None:
         self.receivers = receivers
-        self.keys: list[Any] | None = [] if keyed else None
         self.timestamps: list[Any] | None = [] if stamped else None
         self.values: list[Any] = []
-        self.limit = 1
         self.add: Write
-        self.add_key: Write
 
     def gather(self, scope: KeyScope, freeze: Callable[[Any], bytes] | None) -> None:
         """Set how records are added: as they are, or frozen; with their timestamps or without.
@@ -99,22 +97,17 @@ class Bucket:
             stamps.append(scope.timestamp)  # type: ignore[union-attr]
 
         self.add = add if stamps is None else add_stamped
-        if self.keys is not None:
-            append_key = self.keys.append
-
-            def add_copied_key(key: Any) -> None:
-                append_key(copy.deepcopy(key))
-
-            self.add_key = append_key if freeze is None else add_copied_key
 
     def clear(self) -> None:
         self.values.clear()
-        for gathered in (self.keys, self.timestamps):
-            if gathered is not None:
-                gathered.clear()
+        if self.timestamps is not None:
+            self.timestamps.clear()
 
 
-def _typed(partitioning: ByKey) -> Callable[[Any], Any]:
+Choose = Callable[[Any], Bucket]
+
+
+def key_selector(partitioning: ByKey) -> Callable[[Any], Any]:
     """The key selector; with a declared key type, what it gives is checked and converted."""
     call = partitioning.select
     convert = None if partitioning.key_type is None else partitioning.key_type.converter()
@@ -144,19 +137,23 @@ class EdgeWriter:
         self._max_parallelism = receiver.max_parallelism
         self._scope = scope
         self._outbox = outbox
-        self._stamped = edge.stamped
         self._producer = (self._vertex.index << 32) | self._subtask
         self._header = b""
         self._freeze: Callable[[Any], bytes] | None = None
         self._random = random.Random()
         self._counts = 0
-        self._routes: dict[Any, Any] = {}
+        self._limit = 1
+        self._posted = [0] * self._receivers
         keyed = isinstance(edge.partitioning, ByKey)
         whole = isinstance(edge.partitioning, Broadcast)
         targets = [range(self._receivers)] if whole else [range(i, i + 1) for i in self._targets()]
-        self._buckets = [Bucket(target, keyed, edge.stamped) for target in targets]
+        self._buckets = [Bucket(target, edge.stamped) for target in targets]
         self._gather()
-        self.write = self._keyed_write() if keyed else self._plain_write()
+        choose, gather = self._by_key() if keyed else self._plainly()
+        self.write = self._one(choose)
+        """Takes one record."""
+        self.run = self._many(gather)
+        """Takes many records."""
 
     def begin_epoch(self, epoch: int, token: bytes, frozen: bool) -> None:
         self._header = make_header(
@@ -164,6 +161,7 @@ class EdgeWriter:
         )
         self._random.seed(f"{epoch}/{self._producer}")
         self._counts = 0
+        self._posted = [0] * self._receivers
         for bucket in self._buckets:
             bucket.clear()
         if frozen and self._freeze is None:
@@ -171,7 +169,6 @@ class EdgeWriter:
             self._gather()
 
     def _gather(self) -> None:
-        self._routes.clear()
         for bucket in self._buckets:
             bucket.gather(self._scope, self._freeze)
 
@@ -181,6 +178,11 @@ class EdgeWriter:
             if bucket.values:
                 self._flush(bucket, fresh=False)
         return self._counts
+
+    @property
+    def posted(self) -> list[int]:
+        """How many payloads went to each receiver in the epoch."""
+        return self._posted
 
     def _targets(self) -> range:
         """The receivers that have a bucket."""
@@ -193,50 +195,84 @@ class EdgeWriter:
             return rescale_targets(self._subtask, self._vertex.parallelism, self._receivers)
         return range(self._receivers)
 
-    def _keyed_write(self) -> Write:
-        partitioning = self.edge.partitioning
-        assert isinstance(partitioning, ByKey)
-        call = _typed(partitioning)
+    def _one(self, choose: Choose) -> Write:
         flush = self._flush
-        buckets = self._buckets
-        max_parallelism, receivers = self._max_parallelism, self._receivers
-        routes = self._routes
-
-        def admit(key: Any) -> Any:
-            check_key(key)
-            group = key_group_of(encode_key(key), max_parallelism)
-            bucket = buckets[subtask_of(group, max_parallelism, receivers)]
-            if len(routes) >= _MOST_ROUTES:
-                routes.clear()
-            routes[key] = route = (bucket.add_key, bucket.add, bucket.values, bucket)
-            return route
-
-        def write(value: Any) -> None:
-            key = call(value)
-            try:
-                add_key, add, values, bucket = routes[key]
-            except (KeyError, TypeError):
-                add_key, add, values, bucket = admit(key)
-            add_key(key)
-            add(value)
-            if len(values) >= bucket.limit:
-                flush(bucket)
-
-        return write
-
-    def _plain_write(self) -> Write:
-        flush = self._flush
-        choose = self._chooser(self.edge.partitioning)
 
         def write(value: Any) -> None:
             bucket = choose(value)
             bucket.add(value)
-            if len(bucket.values) >= bucket.limit:
+            if len(bucket.values) >= self._limit:
                 flush(bucket)
 
         return write
 
-    def _chooser(self, partitioning: Partitioning) -> Callable[[Any], Bucket]:
+    def _many(self, gather: WriteRun) -> WriteRun:
+        """Gathers in strides after which no bucket is much beyond the limit."""
+        buckets, flush = self._buckets, self._flush
+        gathered = [bucket.values for bucket in buckets]
+
+        def run(values: Iterable[Any]) -> None:
+            source = iter(values)
+            while True:
+                limit = self._limit
+                before = sum(map(len, gathered))
+                stride = max(limit - max(map(len, gathered)), limit // 8, 1)
+                gather(islice(source, stride))
+                added = sum(map(len, gathered)) - before
+                for bucket in buckets:
+                    # Not `limit`: a flush may have changed it.
+                    if len(bucket.values) >= self._limit:
+                        flush(bucket)
+                if added < stride:
+                    return
+
+        return run
+
+    def _by_key(self) -> tuple[Choose, WriteRun]:
+        partitioning = self.edge.partitioning
+        assert isinstance(partitioning, ByKey)
+        call = key_selector(partitioning)
+        buckets = self._buckets
+        max_parallelism, receivers = self._max_parallelism, self._receivers
+        routes: dict[Any, Bucket] = {}
+
+        def route(key: Any) -> Bucket:
+            check_key(key)
+            group = key_group_of(encode_key(key), max_parallelism)
+            if len(routes) >= _MOST_ROUTES:
+                routes.clear()
+            routes[key] = bucket = buckets[subtask_of(group, max_parallelism, receivers)]
+            return bucket
+
+        def choose(value: Any) -> Bucket:
+            key = call(value)
+            try:
+                return routes[key]
+            except (KeyError, TypeError):
+                return route(key)
+
+        def gather(values: Iterable[Any]) -> None:
+            # `choose` written out: this loop sees most records of most jobs.
+            for value in values:
+                key = call(value)
+                try:
+                    bucket = routes[key]
+                except (KeyError, TypeError):
+                    bucket = route(key)
+                bucket.add(value)
+
+        return choose, gather
+
+    def _plainly(self) -> tuple[Choose, WriteRun]:
+        choose = self._chooser(self.edge.partitioning)
+
+        def gather(values: Iterable[Any]) -> None:
+            for value in values:
+                choose(value).add(value)
+
+        return choose, gather
+
+    def _chooser(self, partitioning: Partitioning) -> Choose:
         buckets = self._buckets
         if isinstance(partitioning, Custom):
             return self._custom_chooser(partitioning)
@@ -255,7 +291,7 @@ class EdgeWriter:
         only = buckets[0]
         return lambda value: only
 
-    def _custom_chooser(self, partitioning: Custom) -> Callable[[Any], Bucket]:
+    def _custom_chooser(self, partitioning: Custom) -> Choose:
         select, call = partitioning.select, partitioning.partition
         buckets, receivers = self._buckets, self._receivers
 
@@ -279,10 +315,10 @@ class EdgeWriter:
 
     def _flush(self, bucket: Bucket, fresh: bool = True) -> None:
         """Post what a bucket holds. `fresh`: its last record has only just been added."""
-        values, keys, timestamps = bucket.values, bucket.keys, bucket.timestamps
+        values, timestamps = bucket.values, bucket.timestamps
         count = len(values)
         try:
-            body, constant = encode_body(keys, timestamps, values, self._freeze is not None)
+            body, constant = encode_body(timestamps, values, self._freeze is not None)
         except Exception as error:
             raise UnpicklableError.of(f"a record ({short_repr(values[0])})", error) from None
         if len(body) > LARGEST_PAYLOAD:
@@ -291,9 +327,10 @@ class EdgeWriter:
         payload = self._header + body
         for receiver in bucket.receivers:
             self._outbox.post(receiver, self._producer, payload)
+            self._posted[receiver] += 1
         self._counts += count
         wanted = _TARGET_BYTES * count // max(len(body), 1)
-        bucket.limit = max(1, min(wanted, bucket.limit * _GROWTH, _MOST_RECORDS))
+        self._limit = max(1, min(wanted, self._limit * _GROWTH, _MOST_RECORDS))
         bucket.clear()
         if not constant and self._freeze is None:
             self._freeze_from_now_on(fresh and count == 1)
@@ -320,7 +357,7 @@ class EdgeWriter:
                 f"a record takes more than {LARGEST_PAYLOAD:,} bytes; "
                 "split it, or pass a reference to where the data is"
             )
-        gathered = [bucket.keys, bucket.timestamps, bucket.values]
+        gathered = [bucket.timestamps, bucket.values]
         whole = [None if part is None else list(part) for part in gathered]
         for half in (slice(0, count // 2), slice(count // 2, None)):
             bucket.clear()

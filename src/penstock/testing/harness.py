@@ -39,6 +39,7 @@ from penstock.testing.clock import ManualClock, Span
 from penstock.testing.harness_task import HarnessTask, Surroundings
 
 _TOKEN = "00" * 8
+_EDGE = 0
 _UNKEYED: dict[type[Function], Callable[[Any], Any]] = {
     MapFunction: Map,
     FlatMapFunction: FlatMap,
@@ -125,7 +126,7 @@ class OperatorHarness:
         """Hand a record to the function; what it emitted for it (to the main output)."""
         before = len(self._around.outputs)
         try:
-            self._task.consume(self._payload(value, timestamp))
+            self._task.consume(_EDGE, self._payload(value, timestamp))
         except Exception as error:
             raise self._task.explain(error) from error
         return self._around.outputs[before:]
@@ -135,13 +136,10 @@ class OperatorHarness:
         return [output for value in values for output in self.process(value)]
 
     def _payload(self, value: Any, timestamp: int | None) -> bytes:
-        keys = None
         if self._select is not None:
-            key = self._select(value)
-            check_key(key)
-            keys = [key]
+            check_key(self._select(value))
         stamps = None if timestamp is None else [timestamp]
-        return bytes(HEADER_SIZE) + encode_body(keys, stamps, [value], frozen=False)[0]
+        return bytes(HEADER_SIZE) + encode_body(stamps, [value], frozen=False)[0]
 
     # Output
 

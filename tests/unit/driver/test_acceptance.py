@@ -24,9 +24,12 @@ def plan(plan_of: PlanOf) -> PhysicalPlan:
 
 def answers() -> list[Acknowledgement]:
     """Two source subtasks and two consumers that read both."""
-    sources = [Acknowledgement(0, i, f"s{i}") for i in range(2)]
+    sources = [Acknowledgement(0, i, f"s{i}", sent={"1/0": 3, "1/1": 4}) for i in range(2)]
     read = {"0/0": "s0", "0/1": "s1"}
-    return sources + [Acknowledgement(1, i, f"c{i}", dict(read)) for i in range(2)]
+    return sources + [
+        Acknowledgement(1, i, f"c{i}", dict(read), received=dict.fromkeys(read, 3 + i))
+        for i in range(2)
+    ]
 
 
 def test_all_answered_once(plan):
@@ -41,9 +44,29 @@ def test_the_order_of_answers_does_not_matter(plan):
 
 def test_who_received_nothing_consumed_nothing(plan):
     found = answers()
-    found[2].consumed.clear()
-    found[3].consumed.pop("0/1")
+    nothing_read(found[2], "0/0", "0/1")
+    nothing_read(found[3], "0/1")
+    found[0].sent = {"1/1": 4}
+    found[1].sent = {}
     assert judge(plan, found).accepted
+
+
+def nothing_read(consumer: Acknowledgement, *producers: str) -> None:
+    for producer in producers:
+        del consumer.consumed[producer], consumer.received[producer]
+
+
+def test_who_read_nothing_of_what_was_sent_read_another_attempt(plan):
+    found = answers()
+    nothing_read(found[3], "0/1")
+    assert judge(plan, found).conflict == ("subtask 0/1 sent 4 payloads to 1/1, which received 0")
+
+
+@pytest.mark.parametrize("read", [2, 4])
+def test_a_payload_is_missing_or_came_twice(plan, read):
+    found = answers()
+    found[2].received["0/0"] = read
+    assert "sent 3 payloads to 1/0" in judge(plan, found).conflict
 
 
 @pytest.mark.parametrize("silent", range(4))
@@ -111,7 +134,7 @@ def test_spark_decides_how_many_tasks_its_source_has(plan_of, spark_source):
     found = answers()
     del found[1]
     for consumer in found[1:]:
-        del consumer.consumed["0/1"]
+        nothing_read(consumer, "0/1")
     assert judge(plan, found).accepted
     assert not judge(plan, [a for a in found if a.vertex == 0]).accepted
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import chain
 from typing import Any
 
@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.types import Row
 from penstock.errors import (
     InvalidArgumentError,
     InvalidKeyError,
@@ -78,7 +77,7 @@ class Sender:
         self.writer.end_epoch()
         found = defaultdict(list)
         for row in self.outbox.take():
-            found[row.partition].extend(decode_body(row.payload)[2])
+            found[row.partition].extend(decode_body(row.payload)[1])
         return dict(found)
 
 
@@ -161,9 +160,8 @@ def test_by_key_goes_to_the_owner_of_the_key(keys, receivers):
     sender.writer.end_epoch()
     seen = []
     for row in sender.outbox.take():
-        sent_keys, _, values = decode_body(row.payload)
-        assert sent_keys == [value[0] for value in values]
-        for key in sent_keys:
+        _, values = decode_body(row.payload)
+        for key, _ in values:
             assert subtask_of(key_group_of(encode_key(key), 128), 128, receivers) == row.partition
         seen.extend(values)
     assert sorted(seen, key=lambda value: value[1]) == [(key, n) for n, key in records]
@@ -210,8 +208,8 @@ def test_timestamps_travel_with_their_records():
         sender.send(number)
     sender.writer.end_epoch()
     parts = zip(*(decode_body(row.payload) for row in sender.outbox.take()), strict=True)
-    keys, timestamps, values = (list(chain.from_iterable(part)) for part in parts)
-    assert (keys, timestamps, values) == (["k"] * 3, [5, None, 7], [0, 1, 2])
+    timestamps, values = (list(chain.from_iterable(part)) for part in parts)
+    assert (timestamps, values) == ([5, None, 7], [0, 1, 2])
 
 
 def test_headers_name_edge_sender_and_attempt():
@@ -240,7 +238,7 @@ def test_payloads_grow_with_small_records_and_stay_near_the_target():
     sender.send(*["x" * 100] * 20_000)
     sender.writer.end_epoch()
     rows = sender.outbox.take()
-    counts = [len(decode_body(row.payload)[2]) for row in rows]
+    counts = [len(decode_body(row.payload)[1]) for row in rows]
     assert counts[:4] == [1, 8, 64, 512]
     assert sum(counts) == 20_000
     assert max(len(row.payload) for row in rows) < 2 * 128 * 1024
@@ -250,13 +248,13 @@ def test_tiny_records_have_a_most_number():
     sender = Sender(Forward())
     sender.send(*[0] * 50_000)
     sender.writer.end_epoch()
-    assert max(len(decode_body(row.payload)[2]) for row in sender.outbox.take()) == 4096
+    assert max(len(decode_body(row.payload)[1]) for row in sender.outbox.take()) == 4096
 
 
 def test_large_records_go_one_by_one():
     sender = Sender(Forward())
     sender.send(*[b"x" * 300_000] * 3)
-    assert [len(decode_body(row.payload)[2]) for row in sender.outbox.take()] == [1, 1, 1]
+    assert [len(decode_body(row.payload)[1]) for row in sender.outbox.take()] == [1, 1, 1]
 
 
 def test_the_outbox_knows_how_much_waits():
@@ -343,24 +341,59 @@ def test_a_lone_changeable_record_at_the_end_is_not_sent_late():
 
 def test_freezing_does_not_touch_what_waits_for_other_receivers():
     sender = Sender(Custom(lambda key, n: key, lambda record: record[0]), receivers=2)
-    sender.send((0, b"a"), (0, b"b"), (0, b"c"))
     sender.send((1, ["changeable"]))
-    sender.send((0, b"d"))
+    sender.send((0, b"a"), (0, b"b"), (1, b"c"), (0, ["d"]))
     assert sender.received() == {
-        0: [(0, b"a"), (0, b"b"), (0, b"c"), (0, b"d")],
-        1: [(1, ["changeable"])],
+        0: [(0, b"a"), (0, b"b"), (0, ["d"])],
+        1: [(1, ["changeable"]), (1, b"c")],
     }
 
 
-def test_changes_of_keys_after_emission_are_not_sent():
-    sender = Sender(ByKey(lambda record: record), receivers=1)
-    for number in range(5):
-        record = Row(number)
-        sender.send(record)
-        record[0] = -1
+@pytest.mark.parametrize("partitioning", [ByKey(lambda record: record % 7), Rebalance(), Forward()])
+def test_a_run_arrives_like_its_records_one_by_one(partitioning):
+    one_by_one, at_once = Sender(partitioning, 3), Sender(partitioning, 3)
+    one_by_one.send(*range(30_000))
+    at_once.writer.run(iter(range(30_000)))
+    assert at_once.received() == one_by_one.received()
+
+
+def test_a_run_of_large_records_is_not_gathered():
+    sender = Sender(Forward())
+    waiting = 0
+
+    def records():
+        nonlocal waiting
+        for _ in range(5):
+            waiting = max(waiting, sum(len(b.values) for b in sender.writer._buckets))
+            yield b"x" * 300_000
+
+    sender.writer.run(records())
+    assert waiting == 0
+    assert len(sender.outbox.take()) == 5
+
+
+def test_a_run_of_changeable_records_is_frozen_record_by_record():
+    sender = Sender(ByKey(lambda record: record["k"]), receivers=2)
+
+    def records():
+        record = {}
+        for number in range(100):
+            record.update(k=number % 5, number=number)
+            yield record
+
+    sender.writer.run(records())
+    found = chain.from_iterable(sender.received().values())
+    assert sorted(record["number"] for record in found) == list(range(100))
+
+
+def test_payloads_are_counted_by_receiver():
+    sender = Sender(ByKey(lambda record: record), receivers=4)
+    sender.send(*range(1000))
     sender.writer.end_epoch()
-    keys = [key for row in sender.outbox.take() for key in decode_body(row.payload)[0]]
-    assert keys == [Row(number) for number in range(5)]
+    counted = Counter(row.partition for row in sender.outbox.take())
+    assert sender.writer.posted == [counted[receiver] for receiver in range(4)]
+    sender.begin()
+    assert sender.writer.posted == [0] * 4
 
 
 def test_small_records_then_large_ones(monkeypatch):

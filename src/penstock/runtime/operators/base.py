@@ -3,14 +3,14 @@
 A description is frozen data that holds the user's function. Opening it in a task gives an
 `OpenOperator`, whose `process` is called for every record and calls `emit` for every result.
 
-Closures name the user's callable `call` and what they send results to `emit`: when something
-raises, the innermost of our frames that has a `call` tells by both which operator it was, at no
-cost per record.
+Closures and generators name the user's callable `call` and what results go to `emit`: when
+something raises, the innermost of our frames that has a `call` tells by both which operator it
+was, at no cost per record. Generators have `emit` as an argument for that reason alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,7 +24,6 @@ from penstock.state.keyed_state import KeyedState
 
 Emit = Callable[[Any], None]
 EmitRun = Callable[[Iterable[Any]], None]
-KeyedRun = Callable[[Iterable[Any], Iterable[Any]], None]
 
 MIN_TIMESTAMP = -(1 << 63)
 
@@ -49,13 +48,13 @@ class OperatorHost:
 class OpenOperator:
     """An operator at work. Only `process` is needed by all.
 
-    `run` and `keyed_run` do the same for many records (and their keys), in a loop of their own:
-    worth writing where a call per record is felt.
+    `run` does the same for many records. It takes an iterator and hands one on, which the last
+    operator of the chain draws from: a record still passes through the whole chain before the next
+    one enters, without a call of a call of a call for each.
     """
 
     process: Emit
     run: EmitRun | None = None
-    keyed_run: KeyedRun | None = None
 
     def begin_epoch(self) -> None:
         """Before the first record of an epoch."""
@@ -74,17 +73,10 @@ class OpenOperator:
 class FunctionOperator(OpenOperator):
     """An operator around one user function."""
 
-    def __init__(
-        self,
-        function: Any,
-        process: Emit,
-        run: EmitRun | None = None,
-        keyed_run: KeyedRun | None = None,
-    ) -> None:
+    def __init__(self, function: Any, process: Emit, run: EmitRun | None = None) -> None:
         self.function = function
         self.process = process
         self.run = run
-        self.keyed_run = keyed_run
 
     def close(self) -> None:
         if isinstance(self.function, Function):
@@ -107,12 +99,11 @@ def one_by_one(process: Emit) -> EmitRun:
     return run
 
 
-def keyed_one_by_one(process: Emit, scope: KeyScope) -> KeyedRun:
-    """A keyed run for an operator that has none of its own."""
+def passing(results: Callable[[Iterable[Any]], Iterator[Any]], emit_run: EmitRun) -> EmitRun:
+    """A run that makes results out of records and hands them on."""
 
-    def run(keys: Iterable[Any], values: Iterable[Any]) -> None:
-        for scope.key, value in zip(keys, values, strict=True):
-            process(value)
+    def run(values: Iterable[Any]) -> None:
+        emit_run(results(values))
 
     return run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -16,6 +16,7 @@ from penstock.runtime.operators.base import (
     OpenOperator,
     OperatorHost,
     opened,
+    passing,
 )
 from penstock.state.backend import KeyScope
 
@@ -92,30 +93,25 @@ def processing(
     function: Any, call: Callable[..., Any], context: ElementContext, host: OperatorHost
 ) -> OpenOperator:
     """The operator for an opened process function."""
-    emit, emit_side, scope = host.emit, host.emit_side, host.scope
-
-    def send(results: Iterable[Any]) -> None:
-        for result in results:
-            if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
-                emit_side(result[0], result[1])
-            else:
-                emit(result)
+    emit, emit_side = host.emit, host.emit_side
 
     def process(value: Any) -> None:
-        results = call(value, context)
-        if results is not None:
-            send(results)
-
-    def keyed_run(keys: Iterable[Any], values: Iterable[Any]) -> None:
-        # The hottest loop there is: `process` and `send` written out.
-        for scope.key, value in zip(keys, values, strict=True):
-            results = call(value, context)
-            if results is None:
-                continue
-            for result in results:
+        produced = call(value, context)
+        if produced is not None:
+            for result in produced:
                 if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
                     emit_side(result[0], result[1])
                 else:
                     emit(result)
 
-    return FunctionOperator(function, process, keyed_run=keyed_run)
+    def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
+        for value in values:
+            produced = call(value, context)
+            if produced is not None:
+                for result in produced:
+                    if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
+                        emit_side(result[0], result[1])
+                    else:
+                        yield result
+
+    return FunctionOperator(function, process, passing(results, host.emit_run))

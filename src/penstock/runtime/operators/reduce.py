@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from penstock.runtime.operators.base import (
     OpenOperator,
     OperatorHost,
     opened,
+    passing,
 )
 
 _STATE = "_reduced"
@@ -39,7 +40,14 @@ class Reduce:
             update(value)
             emit(value)
 
-        return FunctionOperator(self.function, process)
+        def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
+            for value in values:
+                before = current()
+                reduced = value if before is None else call(before, value)
+                update(reduced)
+                yield reduced
+
+        return FunctionOperator(self.function, process, passing(results, host.emit_run))
 
 
 class _FinalReduce(FunctionOperator):

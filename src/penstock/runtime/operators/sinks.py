@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,11 @@ class CallSink:
         def process(value: Any) -> None:
             call(value, context)
 
-        return FunctionOperator(self.function, process)
+        def run(values: Iterable[Any]) -> None:
+            for value in values:
+                call(value, context)
+
+        return FunctionOperator(self.function, process, run)
 
 
 @dataclass(frozen=True)
@@ -83,10 +87,11 @@ class _OpenSink(OpenOperator):
         writer.write(value, self._context)
 
     def prepare_commit(self) -> list[Any]:
-        writer, self._writer = self._writer, None
+        writer = self._writer
         if writer is None:
             return []
         prepared = writer.prepare_commit()
+        self._writer = None  # only now: one that failed is to be aborted
         writer.close()
         return prepared
 

@@ -36,6 +36,7 @@ class OpenPythonSource(OpenOperator):
         self._reader = source.create_reader(host.init_context())
         self._host = host
         self.process = host.emit
+        self.run = host.emit_run
 
     def read(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from penstock.runtime.operators.base import (
     OpenOperator,
     OperatorHost,
     opened,
+    passing,
 )
 
 
@@ -28,11 +29,11 @@ class Map:
         def process(value: Any) -> None:
             emit(call(value))
 
-        def run(values: Iterable[Any]) -> None:
+        def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
             for value in values:
-                emit(call(value))
+                yield call(value)
 
-        return FunctionOperator(self.function, process, run)
+        return FunctionOperator(self.function, process, passing(results, host.emit_run))
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,12 @@ class Filter:
             if call(value):
                 emit(value)
 
-        def run(values: Iterable[Any]) -> None:
+        def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
             for value in values:
                 if call(value):
-                    emit(value)
+                    yield value
 
-        return FunctionOperator(self.function, process, run)
+        return FunctionOperator(self.function, process, passing(results, host.emit_run))
 
 
 @dataclass(frozen=True)
@@ -68,14 +69,21 @@ class FlatMap:
         emit = host.emit
 
         def process(value: Any) -> None:
-            results = call(value)
-            if results is None:
-                return
-            if isinstance(results, str | bytes):
-                raise InvalidArgumentError.of(
-                    "the result of flat_map", "a list, an iterable or None", results
-                )
-            for result in results:
+            for result in _checked(call(value)):
                 emit(result)
 
-        return FunctionOperator(self.function, process)
+        def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
+            for value in values:
+                yield from _checked(call(value))
+
+        return FunctionOperator(self.function, process, passing(results, host.emit_run))
+
+
+def _checked(results: Any) -> Any:
+    if results is None:
+        return ()
+    if isinstance(results, str | bytes):
+        raise InvalidArgumentError.of(
+            "the result of flat_map", "a list, an iterable or None", results
+        )
+    return results
