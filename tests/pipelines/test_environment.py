@@ -24,6 +24,8 @@ def test_settings(env: StreamExecutionEnvironment) -> None:
     assert env.set_max_parallelism(64).get_max_parallelism() == 64
     with pytest.raises(InvalidArgumentError, match="parallelism must be a positive int, got int 0"):
         env.set_parallelism(0)
+    with pytest.raises(InvalidArgumentError, match="a RuntimeExecutionMode, got str 'BATCH'"):
+        env.set_runtime_mode("BATCH")
     typo = Configuration()
     typo.set_string("penstock.job_id", "x")
     with pytest.raises(InvalidArgumentError, match=r"did you mean 'penstock\.job-id'"):

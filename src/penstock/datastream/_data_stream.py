@@ -253,9 +253,11 @@ class DataStream(OperatorSettings):
         """To the subtask of the same index; both sides must have the same parallelism."""
         return self._travelling(Forward(explicit=True))
 
-    def broadcast(self, *broadcast_state_descriptors: Any) -> DataStream:
+    def broadcast(
+        self, broadcast_state_descriptor: Any = None, *other_broadcast_state_descriptors: Any
+    ) -> DataStream:
         """Every record to every subtask."""
-        if any(descriptor is not None for descriptor in broadcast_state_descriptors):
+        if broadcast_state_descriptor is not None or other_broadcast_state_descriptors:
             raise UnsupportedFeatureError.of("broadcast state", later("E3"))
         return self._travelling(Broadcast())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from penstock.common.types import Row
@@ -68,6 +69,15 @@ _PARTITIONED = "a keyed stream is already partitioned, by its key; call it befor
 )
 class KeyedStream(DataStream):
     """A stream whose next operator has state for each key."""
+
+    class AccumulateType(Enum):
+        """PyFlink's names of the rolling aggregates."""
+
+        MIN = 1
+        MAX = 2
+        MIN_BY = 3
+        MAX_BY = 4
+        SUM = 5
 
     def __init__(
         self, origin: DataStream, edges: tuple[Edge, ...], select: Callable[[Any], Any]

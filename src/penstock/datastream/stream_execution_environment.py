@@ -101,6 +101,10 @@ class StreamExecutionEnvironment:
         return None
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        if not isinstance(execution_mode, RuntimeExecutionMode):
+            raise InvalidArgumentError.of(
+                "execution_mode", "a RuntimeExecutionMode", execution_mode
+            )
         self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
         return self
 
