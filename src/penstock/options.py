@@ -60,11 +60,12 @@ PARALLELISM = _optional(
     "Subtasks per operator; unset, as many as the engine has slots.",
 )
 PIPELINE_NAME = _option("pipeline.name", _STRING, "Penstock Job", "Name shown for the job.")
-MAX_PARALLELISM = _option(
+MAX_PARALLELISM = _optional(
     "pipeline.max-parallelism",
     _INT,
-    128,
-    "Number of key groups, the upper bound for rescaling; fixed once state is written.",
+    int,
+    "Number of key groups, the upper bound for rescaling; fixed once state is written. Unset, one "
+    "and a half times an operator's parallelism, rounded up to a power of two, at least 128.",
 )
 OPERATOR_CHAINING = _option(
     "pipeline.operator-chaining.enabled",

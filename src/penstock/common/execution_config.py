@@ -39,7 +39,9 @@ class ExecutionConfig:
         return self
 
     def get_max_parallelism(self) -> int:
-        return self._config.get(options.MAX_PARALLELISM)
+        """-1 if nothing is set: then it is derived from each operator's parallelism."""
+        max_parallelism = self._config.get(options.MAX_PARALLELISM)
+        return -1 if max_parallelism is None else max_parallelism
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
         _positive("max_parallelism", max_parallelism)

@@ -16,6 +16,8 @@ from penstock.common.time import to_millis
 from penstock.common.typeinfo import TypeInformation, type_info_of
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream._data_stream import DataStream
+from penstock.datastream._environment_settings import REFUSED, EnvironmentSettings
+from penstock.datastream._stream_arguments import refusing
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.closeable_iterator import CloseableIterator
@@ -46,7 +48,8 @@ _COLLECTED_EPOCHS = 64
 _DEFAULT_NAME = "Penstock Streaming Job"
 
 
-class StreamExecutionEnvironment:
+@refusing(REFUSED)
+class StreamExecutionEnvironment(EnvironmentSettings):
     """Where a program begins and ends."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -107,14 +110,6 @@ class StreamExecutionEnvironment:
             )
         self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
         return self
-
-    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """Accepted for Flink's sake: records leave with their epoch."""
-        self._buffer_timeout = timeout_millis
-        return self
-
-    def get_buffer_timeout(self) -> int:
-        return getattr(self, "_buffer_timeout", -1)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         self._configuration.set(options.OPERATOR_CHAINING, False)
