@@ -101,6 +101,13 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def missing_uid(cls, operator: str) -> InvalidProgramError:
+        return cls(
+            f"operator {operator} has no uid, and generated ones are disabled; "
+            "call uid(...) on it, or enable_auto_generated_uids()"
+        )
+
+    @classmethod
     def nothing_to_run(cls) -> InvalidProgramError:
         return cls("the program has no sink; add one (print(), sink_to(...)) before execute()")
 

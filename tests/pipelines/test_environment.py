@@ -82,6 +82,27 @@ def test_plans(env: StreamExecutionEnvironment) -> None:
     assert "HASH" in env.explain("mermaid")
 
 
+def test_uids_can_be_demanded(env: StreamExecutionEnvironment) -> None:
+    """Of every operator that a user can call uid on; what Penstock adds itself has its own."""
+    env.get_config().disable_auto_generated_uids()
+    source = env.from_elements(1, 2).uid("numbers")
+    doubled = source.map(lambda n: 2 * n).name("double")
+
+    with pytest.raises(InvalidProgramError, match=r"'double' \(.*test_environment.py:\d+\) has no"):
+        doubled.execute_and_collect()
+    doubled.uid("double")
+    assert sorted(doubled.execute_and_collect()) == [2, 4]
+    assert sorted(source.union(doubled.key_by(str)).execute_and_collect()) == [1, 2, 2, 4]
+    keys_and_values = source.key_by(lambda n: -n).execute_and_collect()
+    assert sorted(tuple(row) for row in keys_and_values) == [(-2, 2), (-1, 1)]
+
+    printed = source.print()
+    with pytest.raises(InvalidProgramError, match=r"'Sink: Print' .* call uid\(...\) on it, or"):
+        env.explain()
+    printed.uid("out")
+    assert "uid out" in env.explain()
+
+
 def test_batch_refuses_endless_sources(env: StreamExecutionEnvironment) -> None:
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     env.from_source(DataGeneratorSource(str)).print()

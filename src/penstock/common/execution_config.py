@@ -1,7 +1,7 @@
 """ExecutionConfig: PyFlink's setters over the options of a Configuration.
 
-A setting lives in the configuration and nowhere else. What only concerns the JVM (Kryo, Avro,
-closures) is remembered and has no effect.
+A setting lives in the configuration and nowhere else; `penstock.options` says which have no
+effect yet. What only concerns the JVM (Kryo, Avro, closures) is remembered and has none.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ class ExecutionConfig:
         return self
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
+        """Refuse to run operators that have no uid."""
         self._config.set(options.AUTO_GENERATE_UIDS, False)
         return self
 

@@ -172,11 +172,11 @@ class KeyedStream(DataStream):
 
     def _unkeyed(self) -> DataStream:
         """The records after they have been brought together by key."""
-        return self._then("Values", Map(_itself), self._type)
+        return self._then("Values", Map(_itself), self._type, helper=True)
 
     def _collectable(self) -> DataStream:
         """Rows of key and record: `Row(f0=key, f1=record)`."""
-        return self._then("Key and Value", Map(_WithKey(self._select)))
+        return self._then("Key and Value", Map(_WithKey(self._select)), helper=True)
 
 
 def _itself(value: Any) -> Any:

@@ -41,6 +41,7 @@ from penstock.graph.location import user_location
 from penstock.graph.stream_graph import Edge, Node, StreamGraph
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
 from penstock.plan.translate import PlanDefaults
+from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import PhysicalPlan
 
@@ -281,7 +282,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             name,
             Configuration(self._configuration),
             PlanDefaults(
-                self.get_parallelism(), self._max_parallelism(), self.is_chaining_enabled()
+                self.get_parallelism(),
+                self._max_parallelism(),
+                self.is_chaining_enabled(),
+                self._config.has_auto_generated_uids_enabled(),
             ),
             make_executor,
             collectors,
@@ -338,7 +342,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             values = list(stream.execute_and_collect())
             return frame_of_values(self._configuration, values)
         directory, arrow_schema = spool_for(self._configuration, schema)
-        stream.sink_to(SpoolSink(directory, arrow_schema)).name("Spark DataFrame")
+        operator = WriteSink(SpoolSink(directory, arrow_schema))
+        stream._end("Spark DataFrame", operator, helper=True)
         self.execute()
         return frame_of_spool(self._configuration, directory, schema)
 

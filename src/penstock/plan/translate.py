@@ -27,6 +27,7 @@ class PlanDefaults:
     parallelism: int
     max_parallelism: int | None = None
     chaining: bool = True
+    generate_uids: bool = True
 
 
 def translate(
@@ -34,7 +35,7 @@ def translate(
 ) -> PhysicalPlan:
     """The physical plan of a program. Nodes come inputs first."""
     resolved = _resolved(nodes, defaults)
-    uids = _uids(nodes)
+    uids = _uids(nodes, defaults.generate_uids)
     heads = _heads(nodes, resolved, defaults.chaining)
     return _assemble(nodes, resolved, uids, heads, settings)
 
@@ -84,7 +85,7 @@ def _travels(node: Node, wanted: Partitioning, senders: int, receivers: int) -> 
     return Rebalance()
 
 
-def _uids(nodes: tuple[Node, ...]) -> dict[int, str]:
+def _uids(nodes: tuple[Node, ...], generate: bool) -> dict[int, str]:
     """The user's uid, or one made of the operator's kind and what is upstream of it.
 
     Unrelated parts of a program do not change it.
@@ -100,6 +101,8 @@ def _uids(nodes: tuple[Node, ...]) -> dict[int, str]:
             given[node.uid] = node
             found[node.id] = node.uid
             continue
+        if not generate and not node.helper:
+            raise InvalidProgramError.missing_uid(f"{node.name!r} ({node.location})")
         kind = type(node.operator).__name__
         upstream = ",".join(f"{found[e.source]}/{e.tag}" for e in node.inputs)
         shape = f"{kind}({upstream})"

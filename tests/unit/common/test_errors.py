@@ -45,6 +45,7 @@ EXAMPLES = [
     InvalidArgumentError.of("size", "positive", -1),
     InvalidArgumentError.unknown_option("penstock.x", "penstock.y"),
     InvalidProgramError.duplicate_uid("u", "map", "filter"),
+    InvalidProgramError.missing_uid("'Map' (job.py:3)"),
     InvalidProgramError.nothing_to_run(),
     UnpicklableError.of("function f", TypeError("cannot pickle '_thread.lock' object")),
     InvalidKeyError.of([1], "lists have no hash"),
