@@ -118,9 +118,9 @@ class UnpicklableError(PenstockError, TypeError):
     @classmethod
     def of(cls, what: str, cause: BaseException) -> UnpicklableError:
         return cls(
-            f"{what} cannot be sent to the workers: {type(cause).__name__}: {cause}; "
-            "create connections, locks and open files in open(), not in the constructor "
-            "or at module level"
+            f"{what} cannot be sent to another process: {type(cause).__name__}: {cause}; "
+            "connections, locks and open files cannot travel: a function creates them in open(), "
+            "not in its constructor or at module level, and a record carries plain data instead"
         )
 
 

@@ -17,7 +17,7 @@ from penstock.runtime.physical import (
     PhysicalPlan,
     Vertex,
 )
-from penstock.state.key_groups import default_max_parallelism
+from penstock.state.key_groups import UPPER_BOUND, default_max_parallelism
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,12 @@ def _resolved(nodes: tuple[Node, ...], defaults: PlanDefaults) -> dict[int, _Res
         wanted = node.max_parallelism or defaults.max_parallelism
         most = wanted or default_max_parallelism(parallelism)
         if parallelism > most:
+            advice = "lower the one or raise the other with set_max_parallelism"
+            if most == UPPER_BOUND:
+                advice = "lower it: there cannot be more subtasks"
             raise InvalidProgramError(
                 f"operator {node.name!r} ({node.location}) has parallelism {parallelism}, above "
-                f"its max parallelism {most}; lower the one or raise the other with "
-                "set_max_parallelism"
+                f"its max parallelism {most}; {advice}"
             )
         inputs = tuple(
             replace(
