@@ -7,8 +7,14 @@ import json
 import pytest
 
 from penstock.common import Configuration, JobExecutionResult
-from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream import (
+    MapFunction,
+    RuntimeContext,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+)
 from penstock.datastream.connectors.datagen import DataGeneratorSource
+from penstock.datastream.spark_interface import set_local_slots
 from penstock.errors import InvalidArgumentError, InvalidProgramError, UnsupportedFeatureError
 
 
@@ -32,6 +38,14 @@ def test_settings(env: StreamExecutionEnvironment) -> None:
         env.configure(typo)
 
 
+class Subtask(MapFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._subtask = runtime_context.get_index_of_this_subtask()
+
+    def map(self, value: int) -> int:
+        return self._subtask
+
+
 def test_default_parallelism_is_that_of_the_engine(
     env: StreamExecutionEnvironment, executor: str
 ) -> None:
@@ -42,6 +56,13 @@ def test_default_parallelism_is_that_of_the_engine(
     assert made.get_parallelism() >= 1
     if executor == "spark":
         assert made.get_parallelism() == 2  # the tests' session is local[2]
+
+    try:
+        env.set_default_local_parallelism(3)
+        assert made.get_parallelism() == 3
+        assert len(set(made.from_sequence(1, 9).map(Subtask()).execute_and_collect())) == 3
+    finally:
+        set_local_slots(None)
 
 
 def test_execute(env: StreamExecutionEnvironment, capfd: pytest.CaptureFixture[str]) -> None:
