@@ -101,6 +101,13 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def missing_uid(cls, operator: str) -> InvalidProgramError:
+        return cls(
+            f"operator {operator} has no uid, and generated ones are disabled; "
+            "call uid(...) on it, or enable_auto_generated_uids()"
+        )
+
+    @classmethod
     def nothing_to_run(cls) -> InvalidProgramError:
         return cls("the program has no sink; add one (print(), sink_to(...)) before execute()")
 
@@ -111,9 +118,9 @@ class UnpicklableError(PenstockError, TypeError):
     @classmethod
     def of(cls, what: str, cause: BaseException) -> UnpicklableError:
         return cls(
-            f"{what} cannot be sent to the workers: {type(cause).__name__}: {cause}; "
-            "create connections, locks and open files in open(), not in the constructor "
-            "or at module level"
+            f"{what} cannot be sent to another process: {type(cause).__name__}: {cause}; "
+            "connections, locks and open files cannot travel: a function creates them in open(), "
+            "not in its constructor or at module level, and a record carries plain data instead"
         )
 
 
@@ -280,6 +287,14 @@ class UnsupportedFeatureError(PenstockError, NotImplementedError):
     @classmethod
     def no_java(cls, what: str) -> UnsupportedFeatureError:
         return cls.of(what, "there are no Flink Java objects behind Penstock, only Python")
+
+
+class PlannedNameError(UnsupportedFeatureError, AttributeError):
+    """A name of PyFlink's that is still to come. To `hasattr` it is not there."""
+
+
+class PlannedImportError(UnsupportedFeatureError, ImportError):
+    """The same for an import of the name, where Python swallows every AttributeError."""
 
 
 class RecordTooLargeError(PenstockError, ValueError):

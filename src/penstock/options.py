@@ -60,11 +60,12 @@ PARALLELISM = _optional(
     "Subtasks per operator; unset, as many as the engine has slots.",
 )
 PIPELINE_NAME = _option("pipeline.name", _STRING, "Penstock Job", "Name shown for the job.")
-MAX_PARALLELISM = _option(
+MAX_PARALLELISM = _optional(
     "pipeline.max-parallelism",
     _INT,
-    128,
-    "Number of key groups, the upper bound for rescaling; fixed once state is written.",
+    int,
+    "Number of key groups, the upper bound for rescaling; fixed once state is written. Unset, one "
+    "and a half times an operator's parallelism, rounded up to a power of two, at least 128.",
 )
 OPERATOR_CHAINING = _option(
     "pipeline.operator-chaining.enabled",
@@ -80,16 +81,22 @@ AUTO_WATERMARK_INTERVAL = _option(
     "Time between two periodic watermarks; 0 emits one per epoch only.",
 )
 OBJECT_REUSE = _option(
-    "pipeline.object-reuse", _BOOLEAN, False, "Hand records to chained functions without a copy."
+    "pipeline.object-reuse",
+    _BOOLEAN,
+    False,
+    "No effect: chained functions always get records without a copy, unless a stream branches.",
 )
 GENERIC_TYPES = _option(
-    "pipeline.generic-types", _BOOLEAN, True, "Allow values that only pickle can carry."
+    "pipeline.generic-types",
+    _BOOLEAN,
+    True,
+    "No effect yet: values that only pickle can carry are always allowed.",
 )
 AUTO_GENERATE_UIDS = _option(
     "pipeline.auto-generate-uids",
     _BOOLEAN,
     True,
-    "Give operators without a uid one derived from the graph.",
+    "Give operators without a uid one derived from the graph; if false, they are refused.",
 )
 RUNTIME_MODE = _choice(
     "execution.runtime-mode",
@@ -151,10 +158,13 @@ TOLERABLE_FAILED_CHECKPOINTS = _option(
     "execution.checkpointing.tolerable-failed-checkpoints",
     _INT,
     0,
-    "Failed checkpoints in a row before the job fails.",
+    "No effect yet: the first failed checkpoint fails the job, which restarts if it may.",
 )
 SNAPSHOT_COMPRESSION = _option(
-    "execution.checkpointing.snapshot-compression", _BOOLEAN, False, "Compress state files."
+    "execution.checkpointing.snapshot-compression",
+    _BOOLEAN,
+    False,
+    "No effect: full images of state are always compressed, an epoch's changes never.",
 )
 RECOVERY_PATH = _optional(
     "execution.state-recovery.path",
@@ -250,13 +260,13 @@ EXPONENTIAL_ATTEMPTS = _optional(
 
 # Tasks and metrics
 LATENCY_INTERVAL = _option(
-    "metrics.latency.interval", _DURATION, 0, "Time between latency markers; 0 sends none."
+    "metrics.latency.interval", _DURATION, 0, "No effect yet: there are no latency markers."
 )
 TASK_CANCELLATION_INTERVAL = _option(
-    "task.cancellation.interval", _DURATION, 30 * _SECOND, "Time between attempts to stop a task."
+    "task.cancellation.interval", _DURATION, 30 * _SECOND, "No effect yet: Spark stops tasks."
 )
 TASK_CANCELLATION_TIMEOUT = _option(
-    "task.cancellation.timeout", _DURATION, 3 * _MINUTE, "When a task that does not stop is killed."
+    "task.cancellation.timeout", _DURATION, 3 * _MINUTE, "No effect yet: Spark stops tasks."
 )
 
 # Penstock's own

@@ -67,6 +67,25 @@ def test_opened_once_and_closed(env: StreamExecutionEnvironment, tmp_path: Path)
     assert closed == set("01234567")
 
 
+def test_a_whole_chain_is_opened_and_closed(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    """Five functions in one task, each with a diary of its own."""
+    diaries = [tmp_path / f"diary{number}" for number in range(5)]
+    stream = env.from_sequence(1, 20)
+    for diary in diaries:
+        stream = stream.map(Diary(diary))
+
+    assert sorted(stream.execute_and_collect()) == list(range(1, 21))
+
+    for diary in diaries:
+        lines = [line.split() for line in diary.read_text().splitlines()]
+        done = Counter(what for what, *_ in lines)
+        assert done["map"] == 20, diary
+        assert {subtask for what, _, subtask, *_ in lines if what == "close"} == set("01"), diary
+        assert done["close"] == done["open"], diary
+
+
 class Numbering(MapFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self._next = 0

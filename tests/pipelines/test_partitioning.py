@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -80,6 +81,23 @@ def test_subtask_counts(arrivals: dict[str, Counter[tuple[int, int]]]) -> None:
         assert arrivals[random].total() == RECORDS
         assert set(arrivals[random]) == set(pairs)
         assert all(3 <= count <= 35 for count in arrivals[random].values())
+        assert len(set(arrivals[random].values())) > 1, "random, not in turns"
+
+
+def test_strategies_shown(env: StreamExecutionEnvironment) -> None:
+    sent = env.from_sequence(1, RECORDS).set_parallelism(SENDERS)
+    for name, travel in STRATEGIES.items():
+        travel(sent.map(From()).set_parallelism(SENDERS)).map(From()).name(name).print()
+
+    nodes = json.loads(env.get_execution_plan())["nodes"]
+
+    shown = {
+        node["type"]: node["predecessors"][0]["ship_strategy"]
+        for node in nodes
+        if node["type"] in STRATEGIES
+    }
+    labels = {name: name.upper() for name in STRATEGIES}
+    assert shown == {**labels, "lambda": "CUSTOM", "key": "HASH"}
 
 
 def test_rescale_to_fewer(env: StreamExecutionEnvironment) -> None:
@@ -100,7 +118,9 @@ def test_forward(env: StreamExecutionEnvironment) -> None:
     sent = env.from_sequence(1, 20).map(From()).start_new_chain()
     arrived = sent.forward().map(From()).start_new_chain()
 
-    assert all(record[0] == subtask for subtask, record in arrived.execute_and_collect())
+    found = list(arrived.execute_and_collect())
+    assert sorted(number for _, (_, number) in found) == list(range(1, 21))
+    assert {(sender, receiver) for receiver, (sender, _) in found} == {(0, 0), (1, 1)}
 
     sent.forward().map(From()).set_parallelism(3).print()
     with pytest.raises(InvalidProgramError, match="needs equal parallelism on both sides, got 2"):

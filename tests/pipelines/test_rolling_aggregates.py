@@ -2,10 +2,10 @@
 
 ::
 
-    field 1    5   7   3   3   9
-    sum        5  12  15  18  27
-    min        5   5   3   3   3     with the other fields of the first record
-    min_by     5   5   3   3   3     the record itself; of equal ones the earlier
+    field 1    5   7   3   3   9   9
+    sum        5  12  15  18  27  36
+    min        5   5   3   3   3   3     with the other fields of the first record
+    min_by     5   5   3   3   3   3     the record itself; of equal ones the earlier
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from penstock.datastream import DataStream, RuntimeExecutionMode, StreamExecutio
 
 STREAMING, BATCH = RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH
 
-RECORDS = [("a", 5, "p"), ("a", 7, "q"), ("a", 3, "r"), ("a", 3, "s"), ("a", 9, "t"), ("b", 1, "u")]
+FIELDS = [(5, "p"), (7, "q"), (3, "r"), (3, "s"), (9, "t"), (9, "v")]
+RECORDS = [*[("a", *fields) for fields in FIELDS], ("b", 1, "u")]
 EXPECTED = {
-    "sum": [("a", n, "p") for n in (5, 12, 15, 18, 27)],
-    "min": [("a", n, "p") for n in (5, 5, 3, 3, 3)],
-    "max": [("a", n, "p") for n in (5, 7, 7, 7, 9)],
-    "min_by": [("a", 5, "p"), ("a", 5, "p"), *[("a", 3, "r")] * 3],
-    "max_by": [("a", 5, "p"), *[("a", 7, "q")] * 3, ("a", 9, "t")],
+    "sum": [("a", n, "p") for n in (5, 12, 15, 18, 27, 36)],
+    "min": [("a", n, "p") for n in (5, 5, 3, 3, 3, 3)],
+    "max": [("a", n, "p") for n in (5, 7, 7, 7, 9, 9)],
+    "min_by": [("a", 5, "p"), ("a", 5, "p"), *[("a", 3, "r")] * 4],
+    "max_by": [("a", 5, "p"), *[("a", 7, "q")] * 3, *[("a", 9, "t")] * 2],
 }
 
 

@@ -53,3 +53,11 @@ def test_empty_and_unfit(spark: Any, env: StreamExecutionEnvironment) -> None:
     with pytest.raises(PenstockError, match="does not fit") as caught:
         env.from_elements(("text", 1)).to_spark("a long, b long")
     assert "test_to_spark.py:" in str(caught.value)
+
+
+def test_needs_no_uid_of_its_own(spark: Any, env: StreamExecutionEnvironment) -> None:
+    env.get_config().disable_auto_generated_uids()
+
+    frame = env.from_elements((1,), (2,)).uid("numbers").to_spark("n long")
+
+    assert sorted(row.n for row in frame.collect()) == [1, 2]

@@ -1,7 +1,7 @@
 """ExecutionConfig: PyFlink's setters over the options of a Configuration.
 
-A setting lives in the configuration and nowhere else. What only concerns the JVM (Kryo, Avro,
-closures) is remembered and has no effect.
+A setting lives in the configuration and nowhere else; `penstock.options` says which have no
+effect yet. What only concerns the JVM (Kryo, Avro, closures) is remembered and has none.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class ExecutionConfig:
         return self
 
     def get_max_parallelism(self) -> int:
-        return self._config.get(options.MAX_PARALLELISM)
+        """-1 if nothing is set: then it is derived from each operator's parallelism."""
+        max_parallelism = self._config.get(options.MAX_PARALLELISM)
+        return -1 if max_parallelism is None else max_parallelism
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
         _positive("max_parallelism", max_parallelism)
@@ -92,6 +94,7 @@ class ExecutionConfig:
         return self
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
+        """Refuse to run operators that have no uid."""
         self._config.set(options.AUTO_GENERATE_UIDS, False)
         return self
 

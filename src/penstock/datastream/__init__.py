@@ -6,10 +6,11 @@ the environment and, behind it, the driver.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import PlannedImportError, PlannedNameError
 
 if TYPE_CHECKING:
     from penstock.datastream.checkpoint_config import CheckpointConfig
@@ -205,7 +206,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _PLANNED:
-        raise UnsupportedFeatureError.of(
+        # `from … import name` asks for the attribute first, and would turn an AttributeError into
+        # its own "cannot import name", without our explanation.
+        importing = sys._getframe(1).f_code.co_name == "_handle_fromlist"
+        raise (PlannedImportError if importing else PlannedNameError).of(
             f"penstock.datastream.{name}",
             f"it comes with row {_PLANNED[name]} of docs/features.md",
         )

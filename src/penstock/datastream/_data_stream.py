@@ -181,8 +181,10 @@ class DataStream(OperatorSettings):
                 )
         return Types.TUPLE([types[field] for field in fields if isinstance(field, int)])
 
-    def _then(self, name: str, operator: Any, output_type: TypeLike = None) -> DataStream:
-        node = self._add(name, operator, output_type=declared_type(output_type))
+    def _then(
+        self, name: str, operator: Any, output_type: TypeLike = None, **settings: Any
+    ) -> DataStream:
+        node = self._add(name, operator, output_type=declared_type(output_type), **settings)
         return DataStream(self._env, (Edge(node.id),))
 
     def _add(self, name: str, operator: Any, **settings: Any) -> Node:
@@ -253,9 +255,11 @@ class DataStream(OperatorSettings):
         """To the subtask of the same index; both sides must have the same parallelism."""
         return self._travelling(Forward(explicit=True))
 
-    def broadcast(self, *broadcast_state_descriptors: Any) -> DataStream:
+    def broadcast(
+        self, broadcast_state_descriptor: Any = None, *other_broadcast_state_descriptors: Any
+    ) -> DataStream:
         """Every record to every subtask."""
-        if any(descriptor is not None for descriptor in broadcast_state_descriptors):
+        if broadcast_state_descriptor is not None or other_broadcast_state_descriptors:
             raise UnsupportedFeatureError.of("broadcast state", later("E3"))
         return self._travelling(Broadcast())
 
@@ -290,8 +294,8 @@ class DataStream(OperatorSettings):
         # What was not printed when the driver died has lost its terminal too.
         return self._end("Sink: Print", WriteSink(PrintSink(sink_identifier), durable=False))
 
-    def _end(self, name: str, operator: Any) -> DataStreamSink:
-        node = self._add(name, operator, is_sink=True)
+    def _end(self, name: str, operator: Any, **settings: Any) -> DataStreamSink:
+        node = self._add(name, operator, is_sink=True, **settings)
         return DataStreamSink(self._env, node.id)
 
     @overload
@@ -316,7 +320,8 @@ class DataStream(OperatorSettings):
         if limit is not None and (not isinstance(limit, int) or limit < 1):
             raise InvalidArgumentError.of("limit", "a positive int or None", limit)
         collected = self._collectable()
-        sink = collected._end("Sink: Collect", WriteSink(CollectSink(), durable=False))
+        operator = WriteSink(CollectSink(), durable=False)
+        sink = collected._end("Sink: Collect", operator, helper=True)
         return self._env._collect(sink._node_id, job_name=job_execution_name, limit=limit)
 
     def _collectable(self) -> DataStream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from penstock.common.types import Row
@@ -68,6 +69,15 @@ _PARTITIONED = "a keyed stream is already partitioned, by its key; call it befor
 )
 class KeyedStream(DataStream):
     """A stream whose next operator has state for each key."""
+
+    class AccumulateType(Enum):
+        """PyFlink's names of the rolling aggregates."""
+
+        MIN = 1
+        MAX = 2
+        MIN_BY = 3
+        MAX_BY = 4
+        SUM = 5
 
     def __init__(
         self, origin: DataStream, edges: tuple[Edge, ...], select: Callable[[Any], Any]
@@ -162,11 +172,11 @@ class KeyedStream(DataStream):
 
     def _unkeyed(self) -> DataStream:
         """The records after they have been brought together by key."""
-        return self._then("Values", Map(_itself), self._type)
+        return self._then("Values", Map(_itself), self._type, helper=True)
 
     def _collectable(self) -> DataStream:
         """Rows of key and record: `Row(f0=key, f1=record)`."""
-        return self._then("Key and Value", Map(_WithKey(self._select)))
+        return self._then("Key and Value", Map(_WithKey(self._select)), helper=True)
 
 
 def _itself(value: Any) -> Any:

@@ -24,11 +24,28 @@ def is_local(configuration: Configuration) -> bool:
     return configuration.get(options.EXECUTOR) == "local"
 
 
+_chosen_local_slots: int | None = None
+
+
+def local_slots() -> int:
+    """The default parallelism on this machine."""
+    return _chosen_local_slots or os.cpu_count() or 1
+
+
+def set_local_slots(count: int | None) -> None:
+    """Choose it for this process; None leaves it to the machine again."""
+    global _chosen_local_slots
+    _chosen_local_slots = count
+
+
 def slots(configuration: Configuration) -> int:
     """The default parallelism: what the engine can run at once."""
     if is_local(configuration):
-        return os.cpu_count() or 1
-    return int(_session(configuration, "Penstock").sparkContext.defaultParallelism)
+        return local_slots()
+    spark = _session(configuration, "Penstock").sparkContext
+    if _chosen_local_slots is not None and spark.master.startswith("local"):
+        return _chosen_local_slots
+    return int(spark.defaultParallelism)
 
 
 def executor_for(configuration: Configuration, name: str) -> MakeExecutor:

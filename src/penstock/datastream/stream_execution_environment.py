@@ -16,6 +16,8 @@ from penstock.common.time import to_millis
 from penstock.common.typeinfo import TypeInformation, type_info_of
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream._data_stream import DataStream
+from penstock.datastream._environment_settings import REFUSED, EnvironmentSettings
+from penstock.datastream._stream_arguments import refusing
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.closeable_iterator import CloseableIterator
@@ -39,6 +41,7 @@ from penstock.graph.location import user_location
 from penstock.graph.stream_graph import Edge, Node, StreamGraph
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
 from penstock.plan.translate import PlanDefaults
+from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import PhysicalPlan
 
@@ -46,7 +49,8 @@ _COLLECTED_EPOCHS = 64
 _DEFAULT_NAME = "Penstock Streaming Job"
 
 
-class StreamExecutionEnvironment:
+@refusing(REFUSED)
+class StreamExecutionEnvironment(EnvironmentSettings):
     """Where a program begins and ends."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -101,16 +105,12 @@ class StreamExecutionEnvironment:
         return None
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        if not isinstance(execution_mode, RuntimeExecutionMode):
+            raise InvalidArgumentError.of(
+                "execution_mode", "a RuntimeExecutionMode", execution_mode
+            )
         self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
         return self
-
-    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """Accepted for Flink's sake: records leave with their epoch."""
-        self._buffer_timeout = timeout_millis
-        return self
-
-    def get_buffer_timeout(self) -> int:
-        return getattr(self, "_buffer_timeout", -1)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         self._configuration.set(options.OPERATOR_CHAINING, False)
@@ -282,7 +282,10 @@ class StreamExecutionEnvironment:
             name,
             Configuration(self._configuration),
             PlanDefaults(
-                self.get_parallelism(), self._max_parallelism(), self.is_chaining_enabled()
+                self.get_parallelism(),
+                self._max_parallelism(),
+                self.is_chaining_enabled(),
+                self._config.has_auto_generated_uids_enabled(),
             ),
             make_executor,
             collectors,
@@ -339,7 +342,8 @@ class StreamExecutionEnvironment:
             values = list(stream.execute_and_collect())
             return frame_of_values(self._configuration, values)
         directory, arrow_schema = spool_for(self._configuration, schema)
-        stream.sink_to(SpoolSink(directory, arrow_schema)).name("Spark DataFrame")
+        operator = WriteSink(SpoolSink(directory, arrow_schema))
+        stream._end("Spark DataFrame", operator, helper=True)
         self.execute()
         return frame_of_spool(self._configuration, directory, schema)
 

@@ -17,7 +17,7 @@ from penstock.runtime.physical import (
     PhysicalPlan,
     Vertex,
 )
-from penstock.state.key_groups import default_max_parallelism
+from penstock.state.key_groups import UPPER_BOUND, default_max_parallelism
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class PlanDefaults:
     parallelism: int
     max_parallelism: int | None = None
     chaining: bool = True
+    generate_uids: bool = True
 
 
 def translate(
@@ -34,7 +35,7 @@ def translate(
 ) -> PhysicalPlan:
     """The physical plan of a program. Nodes come inputs first."""
     resolved = _resolved(nodes, defaults)
-    uids = _uids(nodes)
+    uids = _uids(nodes, defaults.generate_uids)
     heads = _heads(nodes, resolved, defaults.chaining)
     return _assemble(nodes, resolved, uids, heads, settings)
 
@@ -54,10 +55,12 @@ def _resolved(nodes: tuple[Node, ...], defaults: PlanDefaults) -> dict[int, _Res
         wanted = node.max_parallelism or defaults.max_parallelism
         most = wanted or default_max_parallelism(parallelism)
         if parallelism > most:
+            advice = "lower the one or raise the other with set_max_parallelism"
+            if most == UPPER_BOUND:
+                advice = "lower it: there cannot be more subtasks"
             raise InvalidProgramError(
                 f"operator {node.name!r} ({node.location}) has parallelism {parallelism}, above "
-                f"its max parallelism {most}; lower the one or raise the other with "
-                "set_max_parallelism"
+                f"its max parallelism {most}; {advice}"
             )
         inputs = tuple(
             replace(
@@ -84,7 +87,7 @@ def _travels(node: Node, wanted: Partitioning, senders: int, receivers: int) -> 
     return Rebalance()
 
 
-def _uids(nodes: tuple[Node, ...]) -> dict[int, str]:
+def _uids(nodes: tuple[Node, ...], generate: bool) -> dict[int, str]:
     """The user's uid, or one made of the operator's kind and what is upstream of it.
 
     Unrelated parts of a program do not change it.
@@ -100,6 +103,8 @@ def _uids(nodes: tuple[Node, ...]) -> dict[int, str]:
             given[node.uid] = node
             found[node.id] = node.uid
             continue
+        if not generate and not node.helper:
+            raise InvalidProgramError.missing_uid(f"{node.name!r} ({node.location})")
         kind = type(node.operator).__name__
         upstream = ",".join(f"{found[e.source]}/{e.tag}" for e in node.inputs)
         shape = f"{kind}({upstream})"

@@ -147,6 +147,7 @@ def test_execution_config_writes_through():
     config = Configuration()
     execution = ExecutionConfig(config)
     assert execution.get_parallelism() == ExecutionConfig.PARALLELISM_DEFAULT
+    assert execution.get_max_parallelism() == -1
     assert execution.set_parallelism(4).set_max_parallelism(64) is execution
     execution.set_auto_watermark_interval(50).enable_object_reuse()
     assert config.to_dict() == {
@@ -156,6 +157,7 @@ def test_execution_config_writes_through():
         "pipeline.object-reuse": "true",
     }
     assert execution.get_parallelism() == 4
+    assert execution.get_max_parallelism() == 64
     config.set(options.PARALLELISM, 2)
     assert execution.get_parallelism() == 2
     assert execution.set_parallelism(-1).get_parallelism() == -1

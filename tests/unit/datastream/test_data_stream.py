@@ -313,6 +313,7 @@ def test_environment_and_config(env: Env, stream: DataStream) -> None:
         (lambda s: s.rebalance(), Rebalance()),
         (lambda s: s.rescale(), Rescale()),
         (lambda s: s.broadcast(), Broadcast()),
+        (lambda s: s.broadcast(broadcast_state_descriptor=None), Broadcast()),
         (lambda s: s.global_(), Global()),
         (lambda s: s.shuffle().rescale(), Rescale()),
     ],
@@ -440,6 +441,12 @@ def test_a_keyed_stream_is_partitioned(stream: DataStream, method: str) -> None:
         getattr(stream.key_by(0), method)()
 
 
+def test_accumulate_types() -> None:
+    names = [kind.name for kind in KeyedStream.AccumulateType]
+    assert names == ["MIN", "MAX", "MIN_BY", "MAX_BY", "SUM"]
+    assert all(hasattr(KeyedStream, name.lower()) for name in names)
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_union_is_not_keyed(env: Env, stream: DataStream, swapped: bool) -> None:
     one, other = (env.source(), stream.key_by(0)) if swapped else (stream.key_by(0), env.source())
@@ -494,6 +501,10 @@ def test_wrong_arguments_are_refused_at_once(
         (lambda s: s.window_all(None), "row C4"),
         (lambda s: s.cache(), "DataStream.cache"),
         (lambda s: s.broadcast(object()), "broadcast state is not supported"),
+        (
+            lambda s: s.broadcast(broadcast_state_descriptor=object()),
+            "broadcast state is not supported; it comes with row E3",
+        ),
         (lambda s: s.key_by(0).window(None), "KeyedStream.window is not supported"),
         (lambda s: s.key_by(0).count_window(3), "row C3"),
         (lambda s: s.key_by(0).connect(s), "connect"),

@@ -214,6 +214,13 @@ def test_parallelism_above_max_names_operator_and_line(program: Program) -> None
         program.plan()
 
 
+def test_parallelism_above_any_max(program: Program) -> None:
+    """No advice to raise what cannot be raised."""
+    program.source().print()
+    with pytest.raises(InvalidProgramError, match=r"parallelism 40000, above .* 32768; lower it:"):
+        program.plan(parallelism=40000)
+
+
 def test_forward_needs_equal_parallelism(program: Program) -> None:
     program.source().set_parallelism(2).forward().map(str).set_parallelism(3).print()
     with pytest.raises(
