@@ -19,6 +19,7 @@ from penstock.datastream import (
     DataStream,
     KeyedProcessFunction,
     MapFunction,
+    ProcessFunction,
     RuntimeContext,
     StreamExecutionEnvironment,
 )
@@ -185,6 +186,15 @@ def exits(env: StreamExecutionEnvironment) -> DataStream:
     return env.from_elements(1).map(lambda n: sys.exit("enough"))  # exits
 
 
+class OutputsByName(ProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        ctx.output("side", value)  # no tag
+
+
+def output_by_name(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_elements(1).process(OutputsByName()).name("aside")  # aside
+
+
 def close_raises(env: StreamExecutionEnvironment) -> DataStream:
     return env.from_elements(1).map(FailsToClose()).map(str)  # close
 
@@ -230,6 +240,7 @@ RUNTIME: list[tuple[Program, str, type[PenstockError], str]] = [
     (wrong_arity, "arity", UserFunctionError, "failed at [^ ]*test_bad_input.*TypeError: .*'b'"),
     (number_from_flat_map, "number", UserFunctionError, "TypeError: 'int' object is not iterable"),
     (exits, "exits", UserFunctionError, "SystemExit: enough"),
+    (output_by_name, "aside", InvalidArgumentError, "an OutputTag, got str 'side'"),
     (close_raises, "close", UserFunctionError, "'Map .*ValueError: .*'late'"),
     (result_of_flat_map, "text", InvalidArgumentError, "a list, an iterable or None, got str 'ab'"),
 ]

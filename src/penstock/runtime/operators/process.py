@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from penstock.datastream.functions import KeyedProcessFunction, ProcessFunction
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.timerservice import TimerService
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.runtime.operators.base import (
     MIN_TIMESTAMP,
     FunctionOperator,
@@ -73,6 +73,8 @@ class ElementContext(KeyedProcessFunction.Context, ProcessFunction.Context):
         return MIN_TIMESTAMP if timestamp is None else timestamp
 
     def output(self, tag: OutputTag, value: Any) -> None:
+        if tag.__class__ is not OutputTag:
+            raise InvalidArgumentError.of("the tag of ctx.output", "an OutputTag", tag)
         self._emit_side(tag, value)
 
 
