@@ -15,12 +15,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
 from penstock.errors import PenstockError
 from penstock.storage import crash_points
+from penstock.storage.checkpoint_layout import StateFileName, parse_state_file
 from penstock.storage.columns import Columns
 from penstock.storage.entries import Entry
 from penstock.storage.file_info import FileInfo
@@ -138,17 +139,28 @@ def _newest(fs: FileSystem, root: str, inputs: Sequence[FileInfo]) -> Iterator[_
 
 
 def _sorted_runs(inputs: Sequence[FileInfo]) -> list[list[FileInfo]]:
-    """Files in runs that can be read one after the other: the parts of one result are such."""
+    """Files in runs that can be read one after the other: the parts of one result are such.
+
+    The parts of a spilled segment are not, though their names are alike: they overlap, and the
+    later one wins.
+    """
     runs: list[list[FileInfo]] = []
-    before = ""
+    before: StateFileName | None = None
     for info in inputs:
-        name, dash, _ = info.path.rpartition("-")
-        if dash and name == before:
+        name = parse_state_file(info.path)
+        if before is not None and name is not None and _is_next_part(before, name):
             runs[-1].append(info)
         else:
             runs.append([info])
         before = name
     return runs
+
+
+def _is_next_part(before: StateFileName, name: StateFileName) -> bool:
+    if name.kind == "segment" or before.part is None or name.part is None:
+        return False
+    # Rising numbers only: after rescaling a part may be named once per former owner.
+    return replace(before, part=name.part) == name and before.part < name.part
 
 
 def _rows(fs: FileSystem, root: str, infos: Iterable[FileInfo], age: int) -> Iterator[_Row]:
