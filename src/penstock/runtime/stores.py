@@ -18,7 +18,7 @@ from penstock.storage.manifest import Manifest, SubtaskState
 from penstock.storage.store import Store, StoreKind, open_store
 
 _open: dict[tuple[int, str], Store] = {}
-_manifests: dict[tuple[str, int], Manifest] = {}
+_manifests: dict[tuple[str, str, int], Manifest] = {}
 
 
 def local_store_path(settings: JobSettings, vertex: str, subtask: int) -> str:
@@ -28,8 +28,12 @@ def local_store_path(settings: JobSettings, vertex: str, subtask: int) -> str:
 
 
 def base_manifest(settings: JobSettings, epoch: int) -> Manifest:
-    """The manifest of an epoch; the last one read is remembered."""
-    key = (settings.root, epoch)
+    """The manifest of an epoch; the last one read is remembered.
+
+    For one run of the job only: when a job was started afresh, in the same directory and perhaps
+    by the same process, the same epoch has another manifest.
+    """
+    key = (settings.run_id, settings.root, epoch)
     if key not in _manifests:
         fs, root = filesystem_for(settings.root)
         _manifests.clear()
@@ -48,8 +52,10 @@ def store_at(
     """The store of a subtask, holding exactly `state`, and the rows that had to be applied."""
     store = _store(settings, local_store_path(settings, vertex, subtask))
     if state is None or state.version is None:
-        if store.version() is not None:
-            store.reset()
+        with store.exclusive():
+            # A store without a version may hold what a writer that died half-way has left.
+            if store.version() is not None or next(store.scan(b""), None) is not None:
+                store.reset()
         return store, 0
     fs, root = filesystem_for(settings.root)
     done = catch_up(
