@@ -23,6 +23,7 @@ from penstock.errors import (
     RecordTooLargeError,
     SinkCommitError,
     StateError,
+    StoreLostError,
     TypeMismatchError,
     UnpicklableError,
     UnsupportedFeatureError,
@@ -62,6 +63,7 @@ EXAMPLES = [
     UnsupportedFeatureError.no_java("x"),
     RecordTooLargeError.of("map-1", 10, 5),
     StateError.needs_key("get_state()"),
+    StoreLostError("the store is damaged"),
 ]
 
 
@@ -98,6 +100,8 @@ def test_examples_cover_every_type():
         (UnsupportedFeatureError, NotImplementedError),
         (RecordTooLargeError, ValueError),
         (StateError, RuntimeError),
+        (StoreLostError, StateError),
+        (StoreLostError, EngineError),
     ],
 )
 def test_builtin_kind(error_type, builtin):
