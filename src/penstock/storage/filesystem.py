@@ -65,8 +65,6 @@ class FileSystem(Protocol):
         """Give a directory another name, in one step."""
         ...
 
-    def size(self, path: str) -> int: ...
-
 
 def filesystem_for(uri: str) -> tuple[FileSystem, str]:
     """The file system that a path or URI names, and the path in it."""
@@ -133,9 +131,6 @@ class LocalFileSystem:
     def delete_tree(self, path: str) -> None:
         with _writable(path), suppress(FileNotFoundError):
             shutil.rmtree(path)
-
-    def size(self, path: str) -> int:
-        return os.stat(path).st_size
 
 
 @contextmanager
