@@ -42,6 +42,23 @@ def test_create_exclusive_has_one_winner(tmp_path):
     assert fs.list(os.path.dirname(path)) == ["1.json"]
 
 
+def test_create_exclusive_when_the_answer_of_its_own_link_was_lost(tmp_path, monkeypatch):
+    link = os.link
+
+    def link_twice(source, target):
+        link(source, target)
+        link(source, target)
+
+    path = str(tmp_path / "1.json")
+    with monkeypatch.context() as patched:
+        patched.setattr(filesystem.os, "link", link_twice)
+        fs.create_exclusive(path, b"one")
+        with pytest.raises(FileExistsError):
+            fs.create_exclusive(path, b"two")
+    assert fs.read(path) == b"one"
+    assert fs.list(str(tmp_path)) == ["1.json"]
+
+
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP])
 def test_create_exclusive_without_hard_links(tmp_path, monkeypatch, code):
     def no_links(source, target):
