@@ -92,6 +92,14 @@ def plan_compaction(
     return Compaction(result, inputs, key_groups, policy.part_bytes, policy.compression)
 
 
+def urgency(files: Sequence[FileInfo], policy: CompactionPolicy) -> float:
+    """How far the segments are beyond what they may be, in number or in weight."""
+    segments = [info.bytes for info in files if info.kind == "segment"]
+    image_bytes = sum(info.bytes for info in files if info.kind == "image")
+    weight = sum(segments) / max(image_bytes, policy.small_bytes, 1)
+    return max(len(segments) / max(policy.max_segments, 1), weight)
+
+
 def run_compaction(
     fs: FileSystem, root: str, compaction: Compaction, out_dir: str, name: str
 ) -> list[FileInfo]:

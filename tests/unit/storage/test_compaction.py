@@ -18,6 +18,7 @@ from penstock.storage.compaction import (
     _sorted_runs,
     plan_compaction,
     run_compaction,
+    urgency,
 )
 from penstock.storage.entries import Entry
 from penstock.storage.file_info import FileInfo, FileKind
@@ -60,6 +61,22 @@ def test_plan(images, segments, expected):
     files = [info("image", n) for n in images] + [info("segment", n) for n in segments]
     plan = plan_compaction(files, POLICY)
     assert (plan and (plan.result, len(plan.inputs))) == expected
+
+
+@pytest.mark.parametrize(
+    ("images", "segments", "expected"),
+    [
+        ([], [], 0),
+        ([], [5] * 4, 1),
+        ([], [5] * 10, 2.5),
+        ([], [300], 3),
+        ([1000], [5] * 6, 1.5),
+        ([1000], [2000], 2),
+    ],
+)
+def test_urgency_is_by_number_or_weight(images, segments, expected):
+    files = [info("image", n) for n in images] + [info("segment", n) for n in segments]
+    assert urgency(files, POLICY) == expected
 
 
 @given(st.lists(st.integers(1, 200), max_size=120))
