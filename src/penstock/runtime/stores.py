@@ -23,8 +23,20 @@ _manifests: dict[tuple[str, str, int], Manifest] = {}
 
 def local_store_path(settings: JobSettings, vertex: str, subtask: int) -> str:
     """Where this host keeps the store of a subtask; other jobs and directories do not meet it."""
-    job = f"{settings.job_id}-{text_digest(settings.root)}"
-    return os.path.join(settings.local_dir, job, f"{vertex}-{subtask}")
+    return os.path.join(_job_path(settings), f"{vertex}-{subtask}")
+
+
+def remove_stores(settings: JobSettings) -> None:
+    """Delete this host's stores of a job that has ended; whoever calls it holds the job's lease.
+
+    Other hosts keep theirs: they do no harm, since no two states have the same version.
+    """
+    shutil.rmtree(_job_path(settings), ignore_errors=True)
+    _close_removed()
+
+
+def _job_path(settings: JobSettings) -> str:
+    return os.path.join(settings.local_dir, f"{settings.job_id}-{text_digest(settings.root)}")
 
 
 def base_manifest(settings: JobSettings, epoch: int) -> Manifest:
@@ -92,9 +104,9 @@ def _is_alive(process: str) -> bool:
 
 def _close_removed() -> None:
     """Stores of jobs that are gone: their directories were deleted, their handles are ours."""
-    for key in [key for key in _open if not os.path.isdir(key[1])]:
-        store = _open.pop(key)
-        if key[0] == os.getpid():
+    for key in [key for key in list(_open) if not os.path.isdir(key[1])]:
+        store = _open.pop(key, None)
+        if store is not None and key[0] == os.getpid():
             with suppress(Exception):
                 store.close()
 

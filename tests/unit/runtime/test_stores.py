@@ -69,3 +69,25 @@ def test_without_a_base_a_store_begins_empty(settings, backend):
     before.close()
     store, _ = stores.store_at(settings, "v", 0, None, {"op"}, (0, 127))
     assert (store.version(), list(store.scan(b""))) == (None, [])
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_the_stores_of_a_job_that_has_ended_are_removed(settings, backend):
+    settings = replace(settings, state_backend=backend)
+    other = replace(settings, root=settings.root + "-2")
+    for job in (settings, other):
+        store, _ = stores.store_at(job, "v", 0, None, {"op"}, (0, 127))
+        store.apply([(b"\0\0key", b"x")], "1-a")
+        stores.spill_store(job, "v", 0).apply([(b"\0\0key", b"x")], "spilled")
+    stores.remove_stores(settings)
+    assert len(fs.list(settings.local_dir)) == 1
+    assert store.get(b"\0\0key") == b"x"
+    # The next life of the job begins with none, in the same process too.
+    again = stores._store(settings, stores.local_store_path(settings, "v", 0))
+    assert (again.version(), list(again.scan(b""))) == (None, [])
+    again.apply([(b"\0\0key", b"y")], "1-b")
+    assert again.get(b"\0\0key") == b"y"
+
+
+def test_a_job_without_stores_has_none_to_remove(settings):
+    stores.remove_stores(settings)
