@@ -74,12 +74,13 @@ def plan_compaction(
     """What is worth rewriting now, if anything.
 
     A new image once the segments weigh as much as the image: so each byte of changes pays for one
-    byte of image, however large the state is.
+    byte of image, however large the state is. The parts of a large merged segment count as one:
+    merging them again would give the same parts.
     """
     segments = [info for info in files if info.kind == "segment"]
     segment_bytes = sum(info.bytes for info in segments)
     image_bytes = sum(info.bytes for info in files if info.kind == "image")
-    crowded = len(segments) > policy.max_segments
+    crowded = len(_sorted_runs(segments)) > policy.max_segments
     grown = segment_bytes >= max(image_bytes, policy.small_bytes)
     small = segment_bytes + image_bytes <= policy.small_bytes
     result: Literal["image", "segment"]
@@ -94,10 +95,10 @@ def plan_compaction(
 
 def urgency(files: Sequence[FileInfo], policy: CompactionPolicy) -> float:
     """How far the segments are beyond what they may be, in number or in weight."""
-    segments = [info.bytes for info in files if info.kind == "segment"]
+    segments = [info for info in files if info.kind == "segment"]
     image_bytes = sum(info.bytes for info in files if info.kind == "image")
-    weight = sum(segments) / max(image_bytes, policy.small_bytes, 1)
-    return max(len(segments) / max(policy.max_segments, 1), weight)
+    weight = sum(info.bytes for info in segments) / max(image_bytes, policy.small_bytes, 1)
+    return max(len(_sorted_runs(segments)) / max(policy.max_segments, 1), weight)
 
 
 def run_compaction(

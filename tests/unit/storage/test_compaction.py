@@ -63,6 +63,15 @@ def test_plan(images, segments, expected):
     assert (plan and (plan.result, len(plan.inputs))) == expected
 
 
+def test_the_parts_of_a_large_merged_segment_are_not_merged_again():
+    name = merged_name(9, "v", 0, "t")
+    parts = [replace(info("segment", 10), path=f"state/{name}-{n:05d}.parquet") for n in range(10)]
+    files = [info("image", 1000), *parts]
+    assert plan_compaction(files, POLICY) is None
+    assert urgency(files, POLICY) == 0.25
+    assert plan_compaction([*files, *[info("segment", 10)] * 4], POLICY) is not None
+
+
 @pytest.mark.parametrize(
     ("images", "segments", "expected"),
     [
