@@ -59,7 +59,6 @@ def key(number: int, group: int = 0, state: bytes = COUNT) -> bytes:
 def test_a_new_store_is_empty(store: Store) -> None:
     assert store.version() is None
     assert store.get(key(1)) is None
-    assert store.get_many([key(1), key(2)]) == [None, None]
     assert list(store.scan(b"")) == []
     assert store.states() == {}
 
@@ -68,12 +67,12 @@ def test_apply_names_what_it_leads_to(store: Store) -> None:
     store.apply([(key(1), b"a"), (key(2), b""), (key(3), b"c")], "1-x")
     store.apply([(key(1), b"A"), (key(3), None), (key(9), None)], "2-y")
     assert store.version() == "2-y"
-    assert store.get_many([key(1), key(2), key(3), key(9)]) == [b"A", b"", None, None]
+    assert [store.get(key(n)) for n in (1, 2, 3, 9)] == [b"A", b"", None, None]
 
 
 def test_the_later_of_two_changes_wins(store: Store) -> None:
     store.apply([(key(1), b"a"), (key(1), None), (key(2), None), (key(2), b"b")], "1")
-    assert store.get_many([key(1), key(2)]) == [None, b"b"]
+    assert [store.get(key(n)) for n in (1, 2)] == [None, b"b"]
 
 
 def test_scans_are_ordered_and_see_no_records_of_the_store(store: Store) -> None:
@@ -103,7 +102,7 @@ def test_long_keys(store: Store, length: int) -> None:
     entries[pack_key(1, SEEN, long)] = b"bare"
     entries[pack_key(1, SEEN, b"short")] = b"s"
     store.apply(entries.items(), "1")
-    assert store.get_many(list(entries)) == list(entries.values())
+    assert [store.get(k) for k in entries] == list(entries.values())
     assert store.get(pack_key(1, SEEN, long, b"", b"absent")) is None
     prefix = key_prefix(1, SEEN, long, b"")
     assert list(store.scan(prefix)) == sorted(kv for kv in entries.items() if kv[1] != b"s")
@@ -158,11 +157,6 @@ def test_two_names_with_one_id_are_refused(store: Store) -> None:
         store.register_states({COUNT: ("op", "other")})
 
 
-def test_size_grows_with_content(store: Store) -> None:
-    store.apply([(key(n), os.urandom(100)) for n in range(5000)], "1")
-    assert 250_000 < store.approximate_size() < 3_000_000
-
-
 def test_exclusive_may_be_nested(store: Store) -> None:
     with store.exclusive(), store.exclusive():
         store.apply([(key(1), b"a")], "1")
@@ -212,7 +206,7 @@ def test_one_process_applies_while_another_reads(kind: str, tmp_path: Path) -> N
         assert writer.is_alive() or store.version() == "30"
         version = store.version()
         try:
-            values = store.get_many([key(n) for n in range(50)])
+            values = [store.get(key(n)) for n in range(50)]
         except StateError:
             continue  # RocksDB: compacted away under the reader
         # All values are of the one version that the snapshot has.
@@ -305,7 +299,6 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(keys=st.lists(_packed, max_size=5))
     def get(self, keys: list[bytes]) -> None:
         wanted = [*keys, *list(self.model)[:5]]
-        assert self.store.get_many(wanted) == [self.model.get(k) for k in wanted]
         assert [self.store.get(k) for k in wanted] == [self.model.get(k) for k in wanted]
 
     @rule(packed=_packed, cut=st.integers(0, 600))

@@ -7,10 +7,11 @@ its state, which its subtasks then filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from penstock.common.digests import text_digest
 from penstock.errors import CheckpointMismatchError
 from penstock.runtime.physical import PhysicalPlan, Vertex
 from penstock.state.key_groups import key_group_range
@@ -82,8 +83,17 @@ def _subtask(manifest: Manifest, vertex: Vertex, subtask: int) -> SubtaskState:
     files = tuple(file for file in _owned_files(manifest) if file.overlaps(mine, uids))
     if not files:
         return SubtaskState("")
-    version = f"{manifest.epoch}-{vertex.parallelism}x{subtask}"
+    version = f"{manifest.epoch}-{_digest(files, mine, uids)}"
     return SubtaskState("", (ChainLink(version, files),))
+
+
+def _digest(files: Iterable[FileInfo], mine: tuple[int, int], uids: Collection[str]) -> str:
+    """Names the content: files have random names, and these settle what is taken from them.
+
+    Anything less might name the content of a store that an earlier life of the job has left here.
+    """
+    parts = [(file.path, file.key_groups) for file in files]
+    return text_digest(repr((parts, mine, sorted(uids))))
 
 
 def _owned_files(manifest: Manifest) -> Iterator[FileInfo]:

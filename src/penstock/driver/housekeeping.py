@@ -14,20 +14,24 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
-from penstock.runtime.physical import PhysicalPlan
+from penstock.runtime.physical import PhysicalPlan, Vertex
 from penstock.state.key_groups import key_group_range
 from penstock.storage.checkpoint_layout import STATE, image_name, merged_name
 from penstock.storage.checkpoint_log import CheckpointLog
-from penstock.storage.compaction import Compaction, CompactionPolicy, plan_compaction
+from penstock.storage.compaction import Compaction, CompactionPolicy, plan_compaction, urgency
 from penstock.storage.file_info import FileInfo
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState
 
 _log = logging.getLogger(__name__)
 
 _RETIRE_EVERY = 8
+# What could not be rewritten is left alone for so long: others may need it too.
+_REST_SECONDS = 60.0
 _LOW_PRIORITY = ["nice", "-n", "10"] if shutil.which("nice") else []
 
 
@@ -61,7 +65,8 @@ class Housekeeper:
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._commits = 0
-        self._closed = False
+        self._closed = threading.Event()
+        self._resting: dict[tuple[str, int], float] = {}
         self._growth = GrowthWatch()
 
     def transform(self, manifest: Manifest) -> Manifest:
@@ -84,7 +89,7 @@ class Housekeeper:
 
     def close(self) -> None:
         """Stop what is under way; its files are dropped later, as nothing names them."""
-        self._closed = True
+        self._closed.set()
         process = self._process
         if process is not None and process.poll() is None:
             process.kill()
@@ -98,17 +103,30 @@ class Housekeeper:
         self._log.retire(self._retained, kept)
 
     def _start(self, manifest: Manifest) -> None:
+        """Rewrite what needs it most: a fixed order would let the last ones wait for ever."""
+        found: list[tuple[float, str, int, SubtaskState, Compaction]] = []
+        now = time.monotonic()
         for vertex in self._plan.vertices:
-            state = manifest.vertices[vertex.uid]
-            for index, subtask in enumerate(state.subtasks):
-                files = [file for link in subtask.chain for file in link.files]
-                groups = key_group_range(index, vertex.max_parallelism, vertex.parallelism)
-                compaction = plan_compaction(files, self._policy, groups) if files else None
-                if compaction is not None and not _in_whole_links(subtask, compaction):
-                    compaction = replace(compaction, result="image", inputs=tuple(files))
+            for index, state in enumerate(manifest.vertices[vertex.uid].subtasks):
+                if self._resting.get((vertex.uid, index), now) > now:
+                    continue
+                files = [file for link in state.chain for file in link.files]
+                compaction = self._compaction(vertex, index, state, files)
                 if compaction is not None:
-                    self._run(vertex.uid, index, subtask, compaction, manifest.epoch)
-                    return
+                    need = urgency(files, self._policy)
+                    found.append((need, vertex.uid, index, state, compaction))
+        if found:
+            _, uid, index, state, compaction = max(found, key=itemgetter(0))
+            self._run(uid, index, state, compaction, manifest.epoch)
+
+    def _compaction(
+        self, vertex: Vertex, index: int, state: SubtaskState, files: list[FileInfo]
+    ) -> Compaction | None:
+        groups = key_group_range(index, vertex.max_parallelism, vertex.parallelism)
+        compaction = plan_compaction(files, self._policy, groups) if files else None
+        if compaction is not None and not _in_whole_links(state, compaction):
+            return replace(compaction, result="image", inputs=tuple(files))
+        return compaction
 
     def _run(
         self, vertex: str, subtask: int, state: SubtaskState, compaction: Compaction, epoch: int
@@ -123,7 +141,18 @@ class Housekeeper:
         }
 
         def work() -> None:
-            answer = self._in_process(order)
+            try:
+                answer = self._in_process(order)
+            except OSError as error:
+                self._resting[vertex, subtask] = time.monotonic() + _REST_SECONDS
+                _log.warning(
+                    "no image was made of subtask %d of %s (%s); it is tried again in %d s",
+                    subtask,
+                    vertex,
+                    error,
+                    _REST_SECONDS,
+                )
+                return
             if answer is not None:
                 files = tuple(FileInfo.from_json(file) for file in answer["files"])
                 inputs = frozenset(file.path for file in compaction.inputs)
@@ -136,18 +165,23 @@ class Housekeeper:
         self._thread.start()
 
     def _in_process(self, order: Mapping[str, object]) -> dict[str, list[dict[str, object]]] | None:
+        """What the process answers, None if it was stopped; OSError if it failed."""
+        if self._closed.is_set():
+            return None
         self._process = process = subprocess.Popen(
             [*_LOW_PRIORITY, sys.executable, "-m", "penstock.storage.compaction"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
+        if self._closed.is_set():
+            # Who closed it since may not have seen the process.
+            process.kill()
         out, _ = process.communicate(json.dumps(order).encode())
-        if self._closed:
+        if self._closed.is_set():
             return None
         if process.returncode != 0:
-            _log.warning("no image was made (%s); it is tried again", out.decode()[-300:])
-            return None
+            raise ChildProcessError(out.decode()[-300:] or f"exit code {process.returncode}")
         answer: dict[str, list[dict[str, object]]] = json.loads(out)
         return answer
 

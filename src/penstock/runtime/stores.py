@@ -18,18 +18,34 @@ from penstock.storage.manifest import Manifest, SubtaskState
 from penstock.storage.store import Store, StoreKind, open_store
 
 _open: dict[tuple[int, str], Store] = {}
-_manifests: dict[tuple[str, int], Manifest] = {}
+_manifests: dict[tuple[str, str, int], Manifest] = {}
 
 
 def local_store_path(settings: JobSettings, vertex: str, subtask: int) -> str:
     """Where this host keeps the store of a subtask; other jobs and directories do not meet it."""
-    job = f"{settings.job_id}-{text_digest(settings.root)}"
-    return os.path.join(settings.local_dir, job, f"{vertex}-{subtask}")
+    return os.path.join(_job_path(settings), f"{vertex}-{subtask}")
+
+
+def remove_stores(settings: JobSettings) -> None:
+    """Delete this host's stores of a job that has ended; whoever calls it holds the job's lease.
+
+    Other hosts keep theirs: they do no harm, since no two states have the same version.
+    """
+    shutil.rmtree(_job_path(settings), ignore_errors=True)
+    _close_removed()
+
+
+def _job_path(settings: JobSettings) -> str:
+    return os.path.join(settings.local_dir, f"{settings.job_id}-{text_digest(settings.root)}")
 
 
 def base_manifest(settings: JobSettings, epoch: int) -> Manifest:
-    """The manifest of an epoch; the last one read is remembered."""
-    key = (settings.root, epoch)
+    """The manifest of an epoch; the last one read is remembered.
+
+    For one run of the job only: when a job was started afresh, in the same directory and perhaps
+    by the same process, the same epoch has another manifest.
+    """
+    key = (settings.run_id, settings.root, epoch)
     if key not in _manifests:
         fs, root = filesystem_for(settings.root)
         _manifests.clear()
@@ -48,8 +64,10 @@ def store_at(
     """The store of a subtask, holding exactly `state`, and the rows that had to be applied."""
     store = _store(settings, local_store_path(settings, vertex, subtask))
     if state is None or state.version is None:
-        if store.version() is not None:
-            store.reset()
+        with store.exclusive():
+            # A store without a version may hold what a writer that died half-way has left.
+            if store.version() is not None or next(store.scan(b""), None) is not None:
+                store.reset()
         return store, 0
     fs, root = filesystem_for(settings.root)
     done = catch_up(
@@ -86,9 +104,9 @@ def _is_alive(process: str) -> bool:
 
 def _close_removed() -> None:
     """Stores of jobs that are gone: their directories were deleted, their handles are ours."""
-    for key in [key for key in _open if not os.path.isdir(key[1])]:
-        store = _open.pop(key)
-        if key[0] == os.getpid():
+    for key in [key for key in list(_open) if not os.path.isdir(key[1])]:
+        store = _open.pop(key, None)
+        if store is not None and key[0] == os.getpid():
             with suppress(Exception):
                 store.close()
 

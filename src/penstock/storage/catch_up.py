@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from penstock.errors import StateError
+from penstock.errors import StateError, StoreLostError
 from penstock.storage.crash_points import reach
 from penstock.storage.entries import state_id
 from penstock.storage.file_info import FileInfo
@@ -59,7 +59,7 @@ def catch_up(
         # Also takes the read snapshot while no one else can write: what the task reads from now
         # on is the target, whatever a late attempt of an older epoch does to the store.
         if store.version() != target:
-            raise StateError(
+            raise StoreLostError(
                 f"the store did not keep version {target}; the task can be tried again"
             )
         return CatchUp(rebuilt, rows)

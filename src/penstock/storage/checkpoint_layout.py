@@ -7,7 +7,7 @@
       spark/              Structured Streaming's own checkpoint
       state/              segments and images, named by epoch, vertex, subtask and token
       epochs/N.json       manifests
-      plans/N.json        what the job looked like when it began at epoch N
+      plans/<hash>.plan   the plan of each start of the job, as workers read it
       sources/<name>/     what sources keep beside the checkpoint
 
 Paths of state files are relative to the job's root, as manifests hold them; all others are full.
@@ -56,9 +56,6 @@ class CheckpointLayout:
     def spark_offsets(self, batch: int) -> str:
         return os.path.join(self.spark, "offsets", str(batch))
 
-    def spark_commit(self, batch: int) -> str:
-        return os.path.join(self.spark, "commits", str(batch))
-
     @property
     def epochs(self) -> str:
         return os.path.join(self.root, "epochs")
@@ -73,9 +70,6 @@ class CheckpointLayout:
     @property
     def plans(self) -> str:
         return os.path.join(self.root, "plans")
-
-    def plan(self, epoch: int) -> str:
-        return os.path.join(self.plans, f"{epoch}.json")
 
     @property
     def sources(self) -> str:
@@ -129,7 +123,7 @@ def parse_state_file(name: str) -> StateFileName | None:
 
 
 def parse_epoch(name: str) -> int | None:
-    """The epoch of a manifest's (or a plan's) name, None for anything else, such as leftovers."""
+    """The epoch of a manifest's name, None for anything else, such as leftovers."""
     match = _NUMBERED_JSON.fullmatch(os.path.basename(name))
     return None if match is None else int(match[1])
 

@@ -47,6 +47,16 @@ class CheckpointLog:
         """Make the epoch the newest. FileExistsError if another driver was there first."""
         self.fs.create_exclusive(self.layout.manifest(manifest.epoch), manifest.to_bytes())
 
+    def remove_leftovers(self) -> None:
+        """Drop what earlier runs have left and no run needs: temporary files and their plans.
+
+        Call it with the lease held, before the plan of this run is written. Tasks of an earlier run
+        that are still under way fail by it; nothing waits for them.
+        """
+        self.fs.delete_temporaries(self.layout.root)
+        for name in self.fs.list(self.layout.plans):
+            self.fs.delete(os.path.join(self.layout.plans, name))
+
     def retire(self, retained: int, keep: set[str]) -> list[str]:
         """Drop all manifests but the newest few, and state files that none of those names.
 

@@ -7,14 +7,14 @@ bytes, and ``pa.array`` imports pandas on its first call, half a second in a wor
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from operator import gt, itemgetter
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from penstock.storage.entries import Entry, pack_key, state_id, unpack_key
+from penstock.storage.entries import Entry, pack_key, state_id
 
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -44,27 +44,6 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> Columns:
         return cls(*zip(*entries, strict=True)) if entries else cls((), (), (), (), (), (), ())
-
-    @classmethod
-    def of_changes(
-        cls,
-        changes: Iterable[tuple[bytes, bytes | None]],
-        names: Mapping[bytes, tuple[str, str]],
-    ) -> Columns:
-        """From packed keys and values, as a store takes them."""
-        return cls.of(
-            [
-                Entry(
-                    unpacked.key_group,
-                    *names[unpacked.state_id],
-                    unpacked.key,
-                    unpacked.namespace,
-                    unpacked.map_key,
-                    value,
-                )
-                for unpacked, value in ((unpack_key(key), value) for key, value in changes)
-            ]
-        )
 
     def entries(self) -> list[Entry]:
         return list(map(Entry._make, zip(*self, strict=True)))

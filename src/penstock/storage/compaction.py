@@ -15,12 +15,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
 from penstock.errors import PenstockError
 from penstock.storage import crash_points
+from penstock.storage.checkpoint_layout import StateFileName, parse_state_file
 from penstock.storage.columns import Columns
 from penstock.storage.entries import Entry
 from penstock.storage.file_info import FileInfo
@@ -73,12 +74,13 @@ def plan_compaction(
     """What is worth rewriting now, if anything.
 
     A new image once the segments weigh as much as the image: so each byte of changes pays for one
-    byte of image, however large the state is.
+    byte of image, however large the state is. The parts of a large merged segment count as one:
+    merging them again would give the same parts.
     """
     segments = [info for info in files if info.kind == "segment"]
     segment_bytes = sum(info.bytes for info in segments)
     image_bytes = sum(info.bytes for info in files if info.kind == "image")
-    crowded = len(segments) > policy.max_segments
+    crowded = len(_sorted_runs(segments)) > policy.max_segments
     grown = segment_bytes >= max(image_bytes, policy.small_bytes)
     small = segment_bytes + image_bytes <= policy.small_bytes
     result: Literal["image", "segment"]
@@ -89,6 +91,14 @@ def plan_compaction(
     else:
         return None
     return Compaction(result, inputs, key_groups, policy.part_bytes, policy.compression)
+
+
+def urgency(files: Sequence[FileInfo], policy: CompactionPolicy) -> float:
+    """How far the segments are beyond what they may be, in number or in weight."""
+    segments = [info for info in files if info.kind == "segment"]
+    image_bytes = sum(info.bytes for info in files if info.kind == "image")
+    weight = sum(info.bytes for info in segments) / max(image_bytes, policy.small_bytes, 1)
+    return max(len(_sorted_runs(segments)) / max(policy.max_segments, 1), weight)
 
 
 def run_compaction(
@@ -138,17 +148,28 @@ def _newest(fs: FileSystem, root: str, inputs: Sequence[FileInfo]) -> Iterator[_
 
 
 def _sorted_runs(inputs: Sequence[FileInfo]) -> list[list[FileInfo]]:
-    """Files in runs that can be read one after the other: the parts of one result are such."""
+    """Files in runs that can be read one after the other: the parts of one result are such.
+
+    The parts of a spilled segment are not, though their names are alike: they overlap, and the
+    later one wins.
+    """
     runs: list[list[FileInfo]] = []
-    before = ""
+    before: StateFileName | None = None
     for info in inputs:
-        name, dash, _ = info.path.rpartition("-")
-        if dash and name == before:
+        name = parse_state_file(info.path)
+        if before is not None and name is not None and _is_next_part(before, name):
             runs[-1].append(info)
         else:
             runs.append([info])
         before = name
     return runs
+
+
+def _is_next_part(before: StateFileName, name: StateFileName) -> bool:
+    if name.kind == "segment" or before.part is None or name.part is None:
+        return False
+    # Rising numbers only: after rescaling a part may be named once per former owner.
+    return replace(before, part=name.part) == name and before.part < name.part
 
 
 def _rows(fs: FileSystem, root: str, infos: Iterable[FileInfo], age: int) -> Iterator[_Row]:

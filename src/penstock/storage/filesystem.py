@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -32,6 +33,8 @@ _UNWRITABLE = frozenset(
 )
 # What a file system without hard links says (FAT, some network and FUSE mounts).
 _NO_LINKS = frozenset((errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
+# The names that `_temporary` gives; Spark has temporary files too, with others.
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
 
 class FileSystem(Protocol):
@@ -61,11 +64,16 @@ class FileSystem(Protocol):
 
     def delete_tree(self, path: str) -> None: ...
 
+    def delete_temporaries(self, path: str) -> None:
+        """Delete what writers that were killed have left in a directory and those below.
+
+        A writer that is alive fails by it.
+        """
+        ...
+
     def rename(self, path: str, new_path: str) -> None:
         """Give a directory another name, in one step."""
         ...
-
-    def size(self, path: str) -> int: ...
 
 
 def filesystem_for(uri: str) -> tuple[FileSystem, str]:
@@ -107,6 +115,11 @@ class LocalFileSystem:
         with _writable(path), _temporary(path, data) as temporary:
             try:
                 os.link(temporary, path)
+            except FileExistsError:
+                # NFS repeats a request whose answer was lost, and the repetition finds the link
+                # that the first has made. The count of links tells whose it is.
+                if os.stat(temporary).st_nlink != 2:
+                    raise
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
@@ -134,8 +147,11 @@ class LocalFileSystem:
         with _writable(path), suppress(FileNotFoundError):
             shutil.rmtree(path)
 
-    def size(self, path: str) -> int:
-        return os.stat(path).st_size
+    def delete_temporaries(self, path: str) -> None:
+        for directory, _, names in os.walk(path):
+            for name in names:
+                if _TEMPORARY.fullmatch(name):
+                    self.delete(os.path.join(directory, name))
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """One driver per job directory: a lock that dies with its holder.
 
 flock works between the machines that mount the directory over NFS (Linux ≥ 2.6.12) as well as on a
-local disk. The file's content is for messages and for `term`, which grows with each acquisition.
+local disk. The file's content is for messages only.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ class Lease:
     # Strong: a lease that nobody refers to any more is still held until the process ends.
     _held: ClassVar[set[Lease]] = set()
 
-    def __init__(self, path: str, fd: int, term: int) -> None:
+    def __init__(self, path: str, fd: int) -> None:
         self.path = path
-        self.term = term
         self._fd: int | None = fd
         self._held.add(self)
 
@@ -35,18 +34,16 @@ class Lease:
     def acquire(cls, directory: str, owner_info: Mapping[str, Any] | None = None) -> Lease:
         """Take the lease, or say who has it; `owner_info` is added to what others see."""
         path = os.path.join(directory, FILE_NAME)
-        fd = _open(path)
-        try:
+        while True:
+            fd = _open(path)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise LeaseHeldError.of(directory, _describe(_read(fd))) from None
-            term = int(_read(fd).get("term", 0)) + 1
-            _write(path, fd, {**(owner_info or {}), **_this_process(), "term": term})
-        except BaseException:
+                if _locked(fd, directory, path):
+                    _write(path, fd, {**(owner_info or {}), **_this_process()})
+                    return cls(path, fd)
+            except BaseException:
+                os.close(fd)
+                raise
             os.close(fd)
-            raise
-        return cls(path, fd, term)
 
     def release(self) -> None:
         """Give the lease back; the file stays, since deleting it would let two hold it."""
@@ -87,6 +84,18 @@ def _open(path: str) -> int:
         raise CheckpointUnwritableError.at(path, error) from error
 
 
+def _locked(fd: int, directory: str, path: str) -> bool:
+    """Lock the file; False if that is of no use, since its holder has deleted the directory."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise LeaseHeldError.of(directory, _describe(_read(fd))) from None
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
 def _this_process() -> dict[str, Any]:
     return {
         "pid": os.getpid(),
@@ -107,8 +116,7 @@ def _read(fd: int) -> dict[str, Any]:
 def _write(path: str, fd: int, content: dict[str, Any]) -> None:
     data = json.dumps(content).encode()
     try:
-        # Padded rather than truncated first: a reader, or a crash, never finds the file empty and
-        # the term lost.
+        # Padded rather than truncated first: a reader never finds the file empty.
         size = os.fstat(fd).st_size
         os.pwrite(fd, data.ljust(size), 0)
         os.fsync(fd)

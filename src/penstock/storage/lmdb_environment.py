@@ -109,11 +109,6 @@ class Environment:
         with self.begin_write() as txn:
             txn.drop(self._env.open_db(None, txn=txn), delete=False)
 
-    def used_bytes(self) -> int:
-        stat = self._env.stat()
-        pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
-        return pages * stat["psize"]
-
     def make_room(self) -> None:
         """Grow ahead of need, so that a transaction hardly ever meets a full map."""
         info = self._env.info()

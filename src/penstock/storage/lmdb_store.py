@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, suppress
 import lmdb
 from xxhash import xxh3_128_digest
 
-from penstock.errors import StateError
+from penstock.errors import StoreLostError
 from penstock.storage.entries import RESERVED
 from penstock.storage.file_lock import FileLock
 from penstock.storage.lmdb_environment import DAMAGE, INITIAL_MAP_SIZE, Environment
@@ -83,9 +83,6 @@ class LmdbStore:
         full, value = _split_value(stored)
         return value if full == key else None
 
-    def get_many(self, keys: Iterable[bytes]) -> list[bytes | None]:
-        return [self.get(key) for key in keys]
-
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         txn = self._snapshot or self._begin()
         try:
@@ -102,7 +99,7 @@ class LmdbStore:
         except lmdb.MapFullError:
             environment.grow()
             if iter(changes) is changes:
-                raise StateError(
+                raise StoreLostError(
                     f"the store at {self._path} had to grow by more than it had free; try again"
                 ) from None
             self.apply(changes, version)
@@ -155,9 +152,6 @@ class LmdbStore:
                 for key, value in _until(cursor, STATES_PREFIX[:-1] + b"0")
             }
 
-    def approximate_size(self) -> int:
-        return self._current().used_bytes()
-
     def exclusive(self) -> AbstractContextManager[None]:
         return self._lock.held()
 
@@ -186,13 +180,16 @@ class LmdbStore:
             self._environment = environment
         return environment
 
-    def _lost(self, error: lmdb.Error) -> StateError:
+    def _lost(self, error: lmdb.Error) -> StoreLostError:
         """What a failed access becomes; a damaged store is removed, so that a retry rebuilds it."""
         if isinstance(error, DAMAGE):
             with suppress(lmdb.Error):
                 self._discard()
-            return StateError(f"the store at {self._path} was damaged and is removed: {error}")
-        return StateError(
+            return StoreLostError(
+                f"the store at {self._path} was damaged and is removed: {error}; the task can be "
+                "tried again, the store is rebuilt from the checkpoint"
+            )
+        return StoreLostError(
             f"the store at {self._path} cannot be used: {error}; the task can be tried again "
             "once the local disk has space and no other task resizes the store"
         )

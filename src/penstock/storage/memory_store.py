@@ -24,9 +24,6 @@ class MemoryStore:
     def get(self, key: bytes) -> bytes | None:
         return self._data.get(key)
 
-    def get_many(self, keys: Iterable[bytes]) -> list[bytes | None]:
-        return list(map(self._data.get, keys))
-
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         if self._order is None:
             self._order = sorted(self._data)
@@ -60,9 +57,6 @@ class MemoryStore:
 
     def states(self) -> dict[bytes, tuple[str, str]]:
         return dict(self._states)
-
-    def approximate_size(self) -> int:
-        return sum(len(key) + len(value) for key, value in self._data.items())
 
     def exclusive(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -6,7 +6,7 @@ again, and goes on if the store still has the version that it read from.
 
 Writing goes past RocksDB's log: a batch lands in one memory table and is flushed to one synced
 file before `apply` returns, so a killed writer or a power loss leaves the version before or the one
-after. Blocks carry checksums; a store that does not open is deleted and rebuilt.
+after. Blocks carry checksums; a store that is found damaged is deleted and rebuilt.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from rocksdict import AccessType, Rdict, ReadOptions, WriteBatch, WriteOptions
 
-from penstock.errors import StateError
+from penstock.errors import StateError, StoreLostError
 from penstock.storage.entries import RESERVED
 from penstock.storage.file_lock import FileLock
 from penstock.storage.rocksdb_options import store_options
@@ -71,19 +71,10 @@ class RocksdbStore:
             return reader.get(key)
         except Exception:
             reader = self._reopened()
-            return None if reader is None else reader.get(key)
-
-    def get_many(self, keys: Iterable[bytes]) -> list[bytes | None]:
-        wanted = list(keys)
-        reader = self._snapshot()
-        if reader is None or not wanted:
-            return [None] * len(wanted)
         try:
-            found = reader.get(wanted)  # type: ignore[arg-type]
-        except Exception:
-            reader = self._reopened()
-            found = None if reader is None else reader.get(wanted)  # type: ignore[arg-type]
-        return found or [None] * len(wanted)
+            return None if reader is None else reader.get(key)
+        except Exception as error:
+            raise self._removed(error) from error
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         return self._range(prefix, _end_of(prefix))
@@ -92,6 +83,7 @@ class RocksdbStore:
         reader = self._snapshot()
         options = ReadOptions()
         options.set_iterate_upper_bound(end)
+        failed = False
         while reader is not None:
             try:
                 rows = reader.iter(options)
@@ -110,7 +102,10 @@ class RocksdbStore:
                 raise StateError(
                     f"the store at {self._path} was written to during a scan; finish the scan first"
                 ) from None
-            except Exception:
+            except Exception as error:
+                if failed:
+                    raise self._removed(error) from error
+                failed = True
                 reader = self._reopened()
 
     def apply(self, changes: Iterable[tuple[bytes, bytes | None]], version: str) -> None:
@@ -152,15 +147,6 @@ class RocksdbStore:
         found = self._range(STATES_PREFIX, _successor(STATES_PREFIX))
         return {key[start:]: decode_names(value) for key, value in found}
 
-    def approximate_size(self) -> int:
-        total = 0
-        with suppress(FileNotFoundError), os.scandir(self._db_path) as files:
-            for file in files:
-                with suppress(FileNotFoundError):
-                    if file.name.endswith(".sst"):
-                        total += file.stat().st_size
-        return total
-
     def exclusive(self) -> AbstractContextManager[None]:
         return self._lock.held()
 
@@ -178,15 +164,18 @@ class RocksdbStore:
         with self._lock.held():
             try:
                 db = Rdict(self._db_path, store_options())
+                try:
+                    yield db
+                    db.flush()
+                    _settle(db)
+                finally:
+                    db.close()
             except Exception as error:
+                # RocksDB's errors are bare; the others come from reading the changes.
+                if type(error) is not Exception:
+                    raise
                 self._remove_damaged(error)
                 raise self._unusable(error) from error
-            try:
-                yield db
-                db.flush()
-                _settle(db)
-            finally:
-                db.close()
 
     def _snapshot(self) -> Rdict | None:
         if self._opened is None:
@@ -203,7 +192,7 @@ class RocksdbStore:
         if self._opened[1] != before:
             now = self._opened[1]
             self.release()
-            raise StateError(
+            raise StoreLostError(
                 f"the store at {self._path} went from version {before} to {now} while it was "
                 "read; the task must be tried again"
             )
@@ -237,15 +226,26 @@ class RocksdbStore:
         self._reader = reader
         self._opened = (signature, None if data is None else data.decode())
 
+    def _removed(self, error: Exception) -> StoreLostError:
+        """What a reader raises that failed twice at one version: no writer has taken a file away,
+        so the store is damaged, and goes."""
+        opened = self._opened
+        self.release()
+        with self._lock.held():
+            # Another process may have replaced it meanwhile.
+            if opened is not None and opened[0] == self._signature():
+                self._remove_damaged(error)
+        return self._unusable(error)
+
     def _remove_damaged(self, error: Exception) -> None:
-        """No other process writes now, so what does not open is broken, unless we lack means."""
+        """No other process writes now, so what cannot be used is broken, unless we lack means."""
         if "No space left" in str(error) or "Too many open files" in str(error):
             raise self._unusable(error) from error
         shutil.rmtree(self._db_path, ignore_errors=True)
 
-    def _unusable(self, error: Exception) -> StateError:
-        return StateError(
-            f"the store at {self._path} cannot be opened: {error}; the task can be tried again, "
+    def _unusable(self, error: Exception) -> StoreLostError:
+        return StoreLostError(
+            f"the store at {self._path} cannot be used: {error}; the task can be tried again, "
             "a damaged store is rebuilt from the checkpoint"
         )
 

@@ -29,8 +29,6 @@ class Store(Protocol):
 
     def get(self, key: bytes) -> bytes | None: ...
 
-    def get_many(self, keys: Iterable[bytes]) -> list[bytes | None]: ...
-
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """All entries whose key starts with `prefix`, in key order."""
         ...
@@ -52,10 +50,6 @@ class Store(Protocol):
         ...
 
     def states(self) -> dict[bytes, tuple[str, str]]: ...
-
-    def approximate_size(self) -> int:
-        """Bytes on disk, or in memory, within a factor of two or so."""
-        ...
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Keep other writers out, of all processes of this host; may be nested."""

@@ -25,6 +25,7 @@ from penstock.errors import (
     RecordTooLargeError,
     SinkCommitError,
     StateError,
+    StoreLostError,
     TypeMismatchError,
     UnpicklableError,
     UnsupportedFeatureError,
@@ -67,6 +68,7 @@ EXAMPLES = [
     PlannedImportError.of("x", "it comes later"),
     RecordTooLargeError.of("map-1", 10, 5),
     StateError.needs_key("get_state()"),
+    StoreLostError("the store is damaged"),
 ]
 
 
@@ -105,6 +107,8 @@ def test_examples_cover_every_type():
         (PlannedImportError, ImportError),
         (RecordTooLargeError, ValueError),
         (StateError, RuntimeError),
+        (StoreLostError, StateError),
+        (StoreLostError, EngineError),
     ],
 )
 def test_builtin_kind(error_type, builtin):

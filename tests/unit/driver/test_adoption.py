@@ -13,6 +13,7 @@ from penstock.errors import CheckpointMismatchError
 from penstock.runtime.physical import PhysicalPlan
 from penstock.state.key_groups import key_group_range
 from penstock.storage.catch_up import catch_up
+from penstock.storage.checkpoint_layout import segment_path
 from penstock.storage.entries import Entry
 from penstock.storage.filesystem import LocalFileSystem
 from penstock.storage.manifest import ChainLink, Manifest, SourceState, SubtaskState, VertexState
@@ -26,8 +27,9 @@ MAX = 8
 class Keyed:
     """A job with one value per key group, whose state is written and moved for real."""
 
-    def __init__(self, root: str, plan_of: PlanOf) -> None:
+    def __init__(self, root: str, plan_of: PlanOf, token: str = "t") -> None:
         self.root = root
+        self._token = token
         self._plan_of = plan_of
         self._fs = LocalFileSystem()
         self.expected: dict[int, bytes] = {}
@@ -60,9 +62,9 @@ class Keyed:
             files = ()
             if mine:
                 entries = [_entry(group, epoch) for group in mine]
-                path = f"state/{epoch}-{index}.segment.parquet"
+                path = segment_path(epoch, "count", index, f"{self._token}{epoch}")
                 files = (write_table_file(self._fs, self.root, path, entries),)
-            subtasks.append(subtask.with_segment(f"t{epoch}", epoch, files))
+            subtasks.append(subtask.with_segment(f"{self._token}{epoch}", epoch, files))
         for group in groups:
             self.expected.pop(group, None)
             if (value := _value(epoch)) is not None:
@@ -188,6 +190,31 @@ def test_versions_differ_from_those_before(job):
         versions = {s.version for s in job.manifest.vertices["count"].subtasks}
         assert not versions & seen
         seen |= versions
+
+
+def test_versions_differ_from_those_of_another_life(tmp_path, plan_of):
+    """The same job, begun afresh, changed at the same epoch in the same way: local stores of the
+    first must not be taken for the second's."""
+    versions = []
+    for token in ("a", "b"):
+        job = Keyed(str(tmp_path), plan_of, token)
+        job.start(1)
+        job.epoch(set(range(MAX)))
+        job.start(2)
+        versions.append({s.version for s in job.manifest.vertices["count"].subtasks})
+    assert len(versions[0] | versions[1]) == 4
+
+
+def test_versions_say_which_part_of_a_file_is_taken(job, plan_of):
+    job.start(1)
+    job.epoch(set(range(MAX)))
+    seen = set()
+    for parallelism in (2, 3, 4):
+        plan = plan_of(parallelism=parallelism, max_parallelism=MAX, root=job.root)
+        manifest, _ = adopt(job.manifest, plan, job.root)
+        for index, subtask in enumerate(manifest.vertices["count"].subtasks):
+            seen.add((key_group_range(index, MAX, parallelism), subtask.version))
+    assert len({groups for groups, _ in seen}) == len({version for _, version in seen}) == len(seen)
 
 
 def test_files_shared_since_an_earlier_change_do_not_hide_what_came_later(job):

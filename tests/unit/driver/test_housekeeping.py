@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.driver import housekeeping
 from penstock.driver.housekeeping import Housekeeper, _Rewritten, _shortened
 from penstock.storage.catch_up import CatchUp, catch_up
 from penstock.storage.checkpoint_layout import CheckpointLayout
@@ -313,6 +317,7 @@ def test_retiring_waits_for_the_image_but_not_for_eight_more_epochs(job, monkeyp
 
 
 def test_a_dead_image_process_is_a_warning_and_another_try(job, caplog, monkeypatch, tmp_path):
+    monkeypatch.setattr(housekeeping, "_REST_SECONDS", 0)
     monkeypatch.setenv("PENSTOCK_CRASH_AT", "image.middle")
     monkeypatch.setenv("PENSTOCK_CRASH_ONCE", str(tmp_path / "crashed"))
     for number in range(3):
@@ -333,6 +338,30 @@ def test_closing_ends_the_process_without_a_complaint(job, caplog):
     assert caplog.text == ""
 
 
+def test_closing_while_the_process_is_started_does_not_wait_for_its_end(job, monkeypatch):
+    popen = subprocess.Popen
+    started = []
+
+    def slow(command: list[str], **options: Any) -> Any:
+        job.keeper._closed.wait()
+        started.append(popen(["sleep", "60"], **options))
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", slow)
+    for number in range(3):
+        job.commit(a=str(number))
+    begun = time.monotonic()
+    job.keeper.close()
+    assert time.monotonic() - begun < 30
+    assert started[0].returncode == -signal.SIGKILL
+
+
+def test_nothing_is_started_once_it_is_closed(job, monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", None)
+    job.keeper.close()
+    assert job.keeper._in_process({}) is None
+
+
 def test_file_infos_survive_the_way_through_the_process(job):
     for number in range(3):
         job.commit(a=str(number))
@@ -341,4 +370,4 @@ def test_file_infos_survive_the_way_through_the_process(job):
     (made,) = rewritten.files
     assert isinstance(made, FileInfo)
     assert made.states == (("count", "s"),)
-    assert fs.size(job.log.layout.full(made.path)) == made.bytes
+    assert os.path.getsize(job.log.layout.full(made.path)) == made.bytes

@@ -25,9 +25,8 @@ def test_paths():
     assert layout.root == "/data/job-1"
     assert layout.spark == "/data/job-1/spark"
     assert layout.spark_offsets(3) == "/data/job-1/spark/offsets/3"
-    assert layout.spark_commit(3) == "/data/job-1/spark/commits/3"
     assert layout.manifest(12) == "/data/job-1/epochs/12.json"
-    assert layout.plan(12) == "/data/job-1/plans/12.json"
+    assert layout.plans == "/data/job-1/plans"
     assert layout.source("kafka_in") == "/data/job-1/sources/kafka_in"
     assert layout.full(segment_path(12, "v", 0, "ab")) == (
         "/data/job-1/state/0000000012_v_00000_ab.segment.parquet"

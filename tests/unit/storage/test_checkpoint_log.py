@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,35 @@ def test_an_empty_directory_has_no_newest(log):
     assert log.newest("job") is None
     assert log.epochs() == []
     assert log.retire(1, set()) == []
+
+
+def test_leftovers_of_earlier_runs_are_removed(log):
+    kept = [segment(1), "epochs/1.json.claim", "sources/s/splits", "spark/.0.ab12.tmp"]
+    write(log, *kept, "plans/ab12.plan")
+    log.commit(manifest(1))
+    for path in (
+        log.layout.manifest(2),
+        log.layout.full(segment(2)),
+        log.layout.source("s") + "/x",
+    ):
+        crash_in_write(path)
+    root = Path(log.layout.root)
+    assert len(list(root.rglob(".*.tmp"))) == 4
+    log.remove_leftovers()
+    left = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    assert left == {*kept, "epochs/1.json"}
+
+
+def crash_in_write(path: str) -> None:
+    """As a writer that is killed before it can give the file its name."""
+    code = f"""
+import os
+from penstock.storage import filesystem
+os.replace = lambda *paths: os._exit(37)
+filesystem.LocalFileSystem().write({path!r}, b"data")
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == 37
 
 
 def test_the_newest_is_by_number(log):

@@ -4,17 +4,21 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.storage import crash_points
+from penstock.storage.checkpoint_layout import image_name, merged_name, segment_path
 from penstock.storage.compaction import (
     Compaction,
     CompactionPolicy,
+    _sorted_runs,
     plan_compaction,
     run_compaction,
+    urgency,
 )
 from penstock.storage.entries import Entry
 from penstock.storage.file_info import FileInfo, FileKind
@@ -59,6 +63,31 @@ def test_plan(images, segments, expected):
     assert (plan and (plan.result, len(plan.inputs))) == expected
 
 
+def test_the_parts_of_a_large_merged_segment_are_not_merged_again():
+    name = merged_name(9, "v", 0, "t")
+    parts = [replace(info("segment", 10), path=f"state/{name}-{n:05d}.parquet") for n in range(10)]
+    files = [info("image", 1000), *parts]
+    assert plan_compaction(files, POLICY) is None
+    assert urgency(files, POLICY) == 0.25
+    assert plan_compaction([*files, *[info("segment", 10)] * 4], POLICY) is not None
+
+
+@pytest.mark.parametrize(
+    ("images", "segments", "expected"),
+    [
+        ([], [], 0),
+        ([], [5] * 4, 1),
+        ([], [5] * 10, 2.5),
+        ([], [300], 3),
+        ([1000], [5] * 6, 1.5),
+        ([1000], [2000], 2),
+    ],
+)
+def test_urgency_is_by_number_or_weight(images, segments, expected):
+    files = [info("image", n) for n in images] + [info("segment", n) for n in segments]
+    assert urgency(files, POLICY) == expected
+
+
 @given(st.lists(st.integers(1, 200), max_size=120))
 def test_rewriting_is_paid_for_by_writing(segments):
     """Bytes rewritten stay within a few times the bytes written, whatever comes."""
@@ -84,28 +113,57 @@ versions = st.lists(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(versions, st.booleans(), st.sampled_from([1, 30, 1 << 20]))
-def test_newest_wins(tmp_path, changes, full, part_bytes):
+@given(versions, st.booleans(), st.booleans(), st.sampled_from([1, 30, 1 << 20]))
+def test_newest_wins(tmp_path, changes, spilled, full, part_bytes):
+    """Whether the changes are of several epochs, or parts of one that outgrew memory."""
     infos, model = [], {}
     for number, change in enumerate(changes):
         rows = [entry(k, v, group=k % 3) for k, v in change.items()]
-        infos.append(write_table_file(fs, str(tmp_path), f"s{number}", rows))
+        epoch, part = (0, number) if spilled else (number, 0)
+        path = segment_path(epoch, "v", 0, "t", part)
+        infos.append(write_table_file(fs, str(tmp_path), path, rows))
         model.update(change)
     result = "image" if full else "segment"
+    name = (image_name if full else merged_name)(9, "v", 0, "t")
     out = run_compaction(
-        fs, str(tmp_path), Compaction(result, tuple(infos), part_bytes=part_bytes), "out", "img"
+        fs, str(tmp_path), Compaction(result, tuple(infos), part_bytes=part_bytes), "state", name
     )
     expected = [entry(k, v, k % 3) for k, v in model.items() if v is not None or not full]
     assert read_all(tmp_path, out) == sorted(expected, key=Entry.packed)
     assert {i.kind for i in out} <= {result}
-    # An image of the image and later changes: parts are read as one sorted run.
-    later = write_table_file(fs, str(tmp_path), "later", [entry(5, b"new", 2), entry(6, None)])
+    # An image of the image and later changes.
+    later = write_table_file(
+        fs, str(tmp_path), segment_path(10, "v", 0, "t"), [entry(5, b"new", 2), entry(6, None)]
+    )
     again = run_compaction(
-        fs, str(tmp_path), Compaction("image", (*out, later), (0, 1)), "out", "again"
+        fs,
+        str(tmp_path),
+        Compaction("image", (*out, later), (0, 1)),
+        "state",
+        image_name(10, "v", 0, "t"),
     )
     model.update({5: b"new", 6: None})
     expected = [entry(k, v, k % 3) for k, v in model.items() if v is not None and k % 3 < 2]
     assert read_all(tmp_path, again) == sorted(expected, key=Entry.packed)
+
+
+@pytest.mark.parametrize(
+    ("names", "lengths"),
+    [
+        (["1_v_0_t.image-00000", "1_v_0_t.image-00001", "2_v_0_t.segment"], [2, 1]),
+        (["1_v_0_t.merged-00000", "1_v_0_t.merged-00002"], [2]),
+        (["1_v_0_t.segment", "1_v_0_t.segment-1", "1_v_0_t.segment-2"], [1, 1, 1]),
+        (["1_v_0_t.image-00000", "1_v_1_t.image-00001"], [1, 1]),
+        (["1_v_0_t.image-00000", "1_v_0_t.merged-00001"], [1, 1]),
+        (["1_v_0_t.image-00000", "1_v_0_t.image-00000"], [1, 1]),
+        (["other-0", "other-1"], [1, 1]),
+    ],
+)
+def test_only_parts_of_one_result_are_read_one_after_the_other(names, lengths):
+    infos = [replace(info("segment", 1), path=f"state/{name}.parquet") for name in names]
+    runs = _sorted_runs(infos)
+    assert [len(run) for run in runs] == lengths
+    assert [i for run in runs for i in run] == infos
 
 
 def run_process(root, compaction: Compaction, **env: str) -> subprocess.CompletedProcess[str]:

@@ -17,7 +17,7 @@ def test_write_makes_parents_and_replaces(tmp_path):
     path = str(tmp_path / "a" / "b" / "file")
     fs.write(path, b"one")
     fs.write(path, b"two")
-    assert (fs.read(path), fs.size(path)) == (b"two", 3)
+    assert fs.read(path) == b"two"
     assert fs.list(str(tmp_path / "a" / "b")) == ["file"]
 
 
@@ -40,6 +40,23 @@ def test_create_exclusive_has_one_winner(tmp_path):
     assert len(outcomes) == 1
     assert fs.read(path) == outcomes[0]
     assert fs.list(os.path.dirname(path)) == ["1.json"]
+
+
+def test_create_exclusive_when_the_answer_of_its_own_link_was_lost(tmp_path, monkeypatch):
+    link = os.link
+
+    def link_twice(source, target):
+        link(source, target)
+        link(source, target)
+
+    path = str(tmp_path / "1.json")
+    with monkeypatch.context() as patched:
+        patched.setattr(filesystem.os, "link", link_twice)
+        fs.create_exclusive(path, b"one")
+        with pytest.raises(FileExistsError):
+            fs.create_exclusive(path, b"two")
+    assert fs.read(path) == b"one"
+    assert fs.list(str(tmp_path)) == ["1.json"]
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP])

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from penstock.errors import LeaseHeldError
+from penstock.storage import lease
 from penstock.storage.lease import Lease
 
 ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -15,24 +16,48 @@ HOLDER = """
 import sys, time
 from penstock.storage.lease import Lease
 lease = Lease.acquire(sys.argv[1], {"job": "word count"})
-print(lease.term, flush=True)
+print("held", flush=True)
 time.sleep(60)
 """
 
 
-def test_one_at_a_time_and_terms_grow(tmp_path):
+def test_one_at_a_time(tmp_path):
     directory = str(tmp_path / "job")
     first = Lease.acquire(directory)
     with pytest.raises(LeaseHeldError, match=f"process {os.getpid()} on"):
         Lease.acquire(directory)
     first.release()
     first.release()
-    with Lease.acquire(directory) as second:
-        assert (first.term, second.term) == (1, 2)
-    with Lease.acquire(directory, {"note": "x" * 500}) as third:
-        assert third.term == 3
-    with Lease.acquire(directory) as fourth:
-        assert fourth.term == 4
+    with (
+        Lease.acquire(directory, {"job": "x" * 500}),
+        pytest.raises(LeaseHeldError, match="xxx"),
+    ):
+        Lease.acquire(directory)
+    # A shorter content leaves nothing of the longer one.
+    with Lease.acquire(directory), pytest.raises(LeaseHeldError, match="since") as caught:
+        Lease.acquire(directory)
+    assert "xxx" not in str(caught.value)
+
+
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_a_directory_that_its_holder_renames_away_is_not_taken(tmp_path, monkeypatch, made_anew):
+    """A job that ends does so with the lease held, while another is about to ask for it."""
+    directory = tmp_path / "job"
+    holder = Lease.acquire(str(directory))
+    open_file = lease._open
+
+    def open_and_lose(path: str) -> int:
+        monkeypatch.undo()
+        fd = open_file(path)
+        directory.rename(tmp_path / "gone")
+        holder.release()
+        if made_anew:
+            Lease.acquire(str(directory)).release()
+        return fd
+
+    monkeypatch.setattr(lease, "_open", open_and_lose)
+    with Lease.acquire(str(directory)), pytest.raises(LeaseHeldError):
+        Lease.acquire(str(directory))
 
 
 def test_a_killed_holder_loses_it(tmp_path):
@@ -40,18 +65,17 @@ def test_a_killed_holder_loses_it(tmp_path):
         [sys.executable, "-c", HOLDER, str(tmp_path)], env=ENV, stdout=subprocess.PIPE, text=True
     )
     assert holder.stdout is not None
-    assert holder.stdout.readline() == "1\n"
+    assert holder.stdout.readline() == "held\n"
     with pytest.raises(LeaseHeldError, match=rf"process {holder.pid} on .*word count.* since 20"):
         Lease.acquire(str(tmp_path))
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     holder.stdout.close()
-    with Lease.acquire(str(tmp_path)) as lease:
-        assert lease.term == 2
+    Lease.acquire(str(tmp_path)).release()
 
 
 def test_children_do_not_keep_it(tmp_path):
-    lease = Lease.acquire(str(tmp_path))
+    held = Lease.acquire(str(tmp_path))
     read, write = os.pipe()
     forked = os.fork()
     if forked == 0:
@@ -59,7 +83,7 @@ def test_children_do_not_keep_it(tmp_path):
         os.read(read, 1)
         os._exit(0)
     executed = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    lease.release()
+    held.release()
     # Both children are alive, and hold nothing.
     Lease.acquire(str(tmp_path)).release()
     os.close(write)
@@ -70,5 +94,5 @@ def test_children_do_not_keep_it(tmp_path):
 
 def test_a_damaged_file_does_not_matter(tmp_path):
     (tmp_path / "lease.lock").write_bytes(b"{garbage")
-    with Lease.acquire(str(tmp_path)) as lease:
-        assert lease.term == 1
+    with Lease.acquire(str(tmp_path)), pytest.raises(LeaseHeldError, match=f"{os.getpid()} on"):
+        Lease.acquire(str(tmp_path))

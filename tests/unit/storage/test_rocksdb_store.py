@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.errors import StoreLostError
 from penstock.storage.rocksdb_store import RocksdbStore
 
 ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -37,7 +38,7 @@ def test_a_reader_goes_on_after_its_files_were_compacted_away(tmp_path):
         writer.apply(rows(1000, b"%d" % version), str(version))
     # It has the deleted files open.
     assert {value for _, value in [first, *scan]} == {b"1"}
-    assert set(reader.get_many([key for key, _ in rows(1000, b"")])) == {b"1"}
+    assert {reader.get(key) for key, _ in rows(1000, b"")} == {b"1"}
     assert reader.version() == "19"
     assert {value for _, value in reader.scan(b"")} == {b"19"}
     reader.close()
@@ -70,6 +71,78 @@ def test_a_damaged_store_is_emptied(tmp_path, name):
     assert store.version() is None
     store.apply(rows(10, b"2"), "2")
     assert (store.version(), len(list(store.scan(b"")))) == ("2", 10)
+    store.close()
+
+
+def damage_a_block(tmp_path: Path) -> None:
+    for file in (tmp_path / "db").glob("*.sst"):
+        with open(file, "r+b") as data:
+            data.seek(file.stat().st_size // 3)
+            data.write(b"\xff" * 64)
+
+
+def get_all(store: RocksdbStore) -> None:
+    for key, _ in rows(5000, b""):
+        store.get(key)
+
+
+def scan_all(store: RocksdbStore) -> None:
+    list(store.scan(b""))
+
+
+def apply_often(store: RocksdbStore) -> None:
+    """Until a compaction reads the block."""
+    for version in range(20):
+        store.apply([(key, os.urandom(100)) for key, _ in rows(5000, b"")], f"{version}")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("use", [get_all, scan_all, apply_often])
+def test_a_damaged_block_is_found_when_it_is_needed_and_the_store_removed(tmp_path, use):
+    store, other = RocksdbStore(str(tmp_path)), RocksdbStore(str(tmp_path))
+    store.apply([(key, os.urandom(100)) for key, _ in rows(5000, b"")], "1")
+    store.close()
+    damage_a_block(tmp_path)
+    assert store.version() == other.version() == "1"
+    with pytest.raises(StoreLostError, match=r"checksum mismatch.*tried again"):
+        use(store)
+    assert store.version() is None
+    store.apply(rows(10, b"2"), "2")
+    assert (store.version(), len(list(store.scan(b"")))) == ("2", 10)
+    # Who had it open finds the other version, and leaves that alone.
+    with pytest.raises(StoreLostError, match="from version 1 to 2"):
+        get_all(other)
+    assert other.version() == "2"
+    store.close()
+    other.close()
+
+
+@pytest.mark.parametrize("use", [get_all, scan_all])
+def test_a_lack_of_means_is_no_damage(tmp_path, monkeypatch, use):
+    store = RocksdbStore(str(tmp_path))
+    store.apply(rows(10, b"1"), "1")
+
+    class Failing:
+        def get(self, key: bytes) -> bytes:
+            raise Exception("IO error: Too many open files")
+
+        def iter(self, options: object) -> None:
+            raise Exception("IO error: Too many open files")
+
+        def close(self) -> None:
+            pass
+
+    opened = RocksdbStore._try_open_reader
+
+    def fail(self: RocksdbStore) -> None:
+        opened(self)
+        self._reader = Failing()  # type: ignore[assignment]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RocksdbStore, "_try_open_reader", fail)
+        with pytest.raises(StoreLostError, match="open files"):
+            use(store)
+    assert (store.version(), len(list(store.scan(b"")))) == ("1", 10)
     store.close()
 
 
