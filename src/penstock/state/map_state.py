@@ -8,7 +8,7 @@ from typing import Any
 from penstock.datastream.state import MapState
 from penstock.errors import TypeMismatchError
 from penstock.state.backend import KeyScope, StateBase
-from penstock.state.keys import decode_key, encode_key
+from penstock.state.keys import decode_key, encode_map_key
 from penstock.state.live import dump_value
 from penstock.state.ttl import Lifetime
 from penstock.storage.entries import Entry
@@ -107,7 +107,7 @@ class LiveMapState(MapState[Any, Any]):
             for map_key in current.dirty:
                 value = current.values[map_key]
                 raw = None if value is _ABSENT else dump_value(self.name, self._dumps, value)
-                entries.append(address.entry(raw, encode_key(map_key)))
+                entries.append(address.entry(raw, encode_map_key(map_key)))
                 if value is _ABSENT and current.complete:
                     del current.values[map_key]
             current.dirty.clear()
@@ -154,7 +154,7 @@ class LiveMapState(MapState[Any, Any]):
         return _ABSENT if keep is None and seen is None else seen
 
     def _load(self, key: Any) -> Any:
-        raw = self._base.get(self._base.address(self.name, self._scope.key), encode_key(key))
+        raw = self._base.get(self._base.address(self.name, self._scope.key), encode_map_key(key))
         return _ABSENT if raw is None else self._loads(raw)
 
     def _complete(self) -> _Map:
