@@ -18,7 +18,7 @@ from penstock.errors import StateError, TypeMismatchError
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keys import decode_key
 from penstock.state.list_state import LiveListState, packed_elements
-from penstock.state.live import LiveTable
+from penstock.state.live import LiveTable, Table
 from penstock.state.map_state import LiveMapState
 from penstock.state.ttl import Lifetime, stamped_serializer
 from penstock.state.value_state import (
@@ -70,7 +70,7 @@ class KeyedState:
         self._chunk_number = chunk_number
         self._keep = keep
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
-        self._tables: list[LiveTable | LiveListState | LiveMapState] = []
+        self._tables: list[Table] = []
         self._swept_states: dict[str, tuple[Lifetime, Callable[[bytes], Iterable[bytes]]]] = {}
         self._sweeps: dict[str, bytes | None] = {}
 
@@ -101,10 +101,12 @@ class KeyedState:
     def all_keys(self, name: str) -> Iterator[Any]:
         """Every key that has, or had at the base, a value of a value state."""
         table = next(t for t in self._tables if isinstance(t, LiveTable) and t.name == name)
-        changed = list(table.dirty)
+        changed = list(table.changed)
         yield from changed
         seen = set(changed)
         for packed, _ in self.base.keys(name, self._key_groups):
+            if table.held > self._keep:
+                table.forget()
             key = decode_key(unpack_key(packed).key)
             if key not in seen:
                 yield key
@@ -113,15 +115,22 @@ class KeyedState:
         self.base.end_epoch()
 
     def overflowing(self) -> bool:
-        """Whether more changes wait than shall be held in memory."""
-        return any(table.pending > self._keep for table in self._tables)
+        """Whether there is more in memory than shall be; `spill` then helps."""
+        keep = self._keep
+        return any(table.pending > keep or table.held > keep for table in self._tables)
 
     def changes(self) -> list[Entry]:
         """Every change since the last time."""
         return [entry for table in self._tables for entry in table.snapshot(self._keep)]
 
     def spill(self) -> list[Entry]:
-        """The changes so far; they are read from disk for the rest of the epoch."""
+        """Make room. If it is the changes that are too many: those so far, which are read from
+        disk for the rest of the epoch."""
+        for table in self._tables:
+            if table.held > self._keep:
+                table.forget()
+        if not any(table.pending > self._keep for table in self._tables):
+            return []
         entries = self.changes()
         self.base.spill.add(entries)
         return entries
