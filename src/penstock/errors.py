@@ -222,7 +222,7 @@ class CheckpointMismatchError(CheckpointError):
     ) -> CheckpointMismatchError:
         return cls(
             f"state {state!r} of operator {operator!r} was stored as {stored} and is now declared "
-            f"as {declared}; keep the type, or use a new state name"
+            f"as {declared}; keep it as it was, or use a new state name"
         )
 
 

@@ -47,6 +47,13 @@ def _naming(state: str, convert: Callable[[Any], Any] | None) -> Callable[[Any],
     return converted
 
 
+def _kind(descriptor: StateDescriptor) -> str:
+    """What is recorded of a descriptor beside its type. A time to live is part of it, since its
+    stamps are in the stored bytes; how long it is may change."""
+    kind = type(descriptor).__name__.removesuffix("StateDescriptor").lower()
+    return kind if descriptor.ttl_config is None else f"{kind} with time to live"
+
+
 def _whole(raw: bytes) -> Iterable[bytes]:
     return (raw,)
 
@@ -91,10 +98,7 @@ class KeyedState:
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""
         return {
-            name: {
-                "kind": type(descriptor).__name__.removesuffix("StateDescriptor").lower(),
-                "type": descriptor.type_info.describe(),
-            }
+            name: {"kind": _kind(descriptor), "type": descriptor.type_info.describe()}
             for name, (descriptor, _) in self._states.items()
         }
 

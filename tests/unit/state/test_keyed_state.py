@@ -22,7 +22,9 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+from penstock.driver.adoption import check_types
 from penstock.errors import (
+    CheckpointMismatchError,
     InvalidArgumentError,
     StateError,
     TypeMismatchError,
@@ -501,6 +503,38 @@ def test_kinds_and_types_are_told():
         "mean": "aggregating",
     }
     assert types["value"]["type"] == Types.INT().describe()
+
+
+def declared(descriptor: StateDescriptor, time_to_live: int | None) -> dict[str, Any]:
+    if time_to_live is not None:
+        descriptor.enable_time_to_live(StateTtlConfig.new_builder(time_to_live).build())
+    subtask = Subtask()
+    subtask.state.get(descriptor)
+    return subtask.state.types()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ValueStateDescriptor("s", Types.INT()),
+        lambda: ListStateDescriptor("s", Types.INT()),
+        lambda: MapStateDescriptor("s", Types.INT(), Types.INT()),
+        lambda: ReducingStateDescriptor("s", lambda a, b: a + b, Types.INT()),
+        lambda: AggregatingStateDescriptor("s", Mean()),
+    ],
+)
+def test_a_time_to_live_cannot_be_switched_on_or_off(make):
+    without, with_one = declared(make(), None), declared(make(), 1000)
+    with pytest.raises(CheckpointMismatchError, match=r"is now declared as .* with time to live"):
+        check_types("op", without, with_one)
+    with pytest.raises(CheckpointMismatchError, match=r"was stored as .* with time to live"):
+        check_types("op", with_one, without)
+    check_types("op", with_one, declared(make(), 2000))
+
+
+def test_states_without_a_time_to_live_are_recorded_as_they_always_were():
+    found = declared(ValueStateDescriptor("s", Types.INT()), None)
+    assert found == {"s": {"kind": "value", "type": Types.INT().describe()}}
 
 
 @pytest.mark.parametrize(
