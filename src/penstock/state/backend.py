@@ -12,7 +12,7 @@ from typing import Any
 from penstock.state.key_groups import key_group_of
 from penstock.state.keys import encode_key
 from penstock.state.spill import Spill
-from penstock.storage.entries import Entry, key_prefix, state_id
+from penstock.storage.entries import Entry, key_prefix, state_id, state_prefix
 from penstock.storage.store import Store
 
 
@@ -69,16 +69,11 @@ class StateBase:
         for packed, value in self.spill.scan(prefix, self.store):
             yield packed[skip:], value
 
-    def keys(
-        self, state: str, key_groups: tuple[int, int], after: bytes | None = None
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """Packed key and value of all entries of one state, or of those behind `after`."""
+    def keys(self, state: str, key_groups: tuple[int, int]) -> Iterator[tuple[bytes, bytes]]:
+        """Packed key and value of all entries of one state in a range of key groups."""
         name = state_id(self.operator, state)
-        first = key_groups[0] if after is None else int.from_bytes(after[:2], "big")
-        for group in range(first, key_groups[1] + 1):
-            for packed, value in self.spill.scan(group.to_bytes(2, "big") + name, self.store):
-                if after is None or packed > after:
-                    yield packed, value
+        for group in range(key_groups[0], key_groups[1] + 1):
+            yield from self.spill.scan(state_prefix(group, name), self.store)
 
     @property
     def store(self) -> Store:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from xxhash import xxh3_64_intdigest
+
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -29,7 +31,8 @@ from penstock.state.value_state import (
 )
 from penstock.storage.entries import Entry, unpack_key
 
-# Entries of states with a time to live that are looked at in one epoch.
+# How many entries of a state with a time to live are looked at in one epoch, but for the rest of
+# their key group, and how many are removed at most.
 _SWEEP = 1000
 
 
@@ -79,7 +82,7 @@ class KeyedState:
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
         self._tables: list[Table] = []
         self._swept_states: dict[str, tuple[Lifetime, Callable[[bytes], Iterable[bytes]]]] = {}
-        self._sweeps: dict[str, bytes | None] = {}
+        self._sweeps: dict[str, int] = {}
 
     def get(self, descriptor: StateDescriptor) -> Any:
         """The state of a descriptor; the same object for the same name."""
@@ -218,29 +221,35 @@ class KeyedState:
         return lifetime
 
     def _swept(self, name: str) -> Iterator[Entry]:
-        """Tombstones for expired entries among the next few of the store."""
-        lifetime, parts = self._swept_states[name]
-        seen = list(self._next_entries(name))
-        for packed, raw in seen:
-            if all(map(lifetime.expired_raw, parts(raw))):
-                key = unpack_key(packed)
-                yield Entry(
-                    key.key_group,
-                    self.base.operator,
-                    name,
-                    key.key,
-                    key.namespace,
-                    key.map_key,
-                    None,
-                )
+        """Tombstones for expired entries of the next few key groups.
 
-    def _next_entries(self, name: str) -> Iterator[tuple[bytes, bytes]]:
-        """Up to `_SWEEP` entries, going on where the last epoch's sweep ended."""
-        entries = self.base.keys(name, self._key_groups, after=self._sweeps.get(name))
-        last = None
-        for count, (packed, raw) in enumerate(entries, 1):
-            yield packed, raw
-            if count == _SWEEP:
-                last = packed
-                break
-        self._sweeps[name] = last
+        Always whole groups: instances are often new, and one that began in the middle of a group
+        could not know where. So it begins at a group that the epoch chooses, since if all began at
+        the first, they would look at the same entries again and again.
+        """
+        lifetime, parts = self._swept_states[name]
+        first, last = self._key_groups
+        groups = last - first + 1
+        at = self._sweeps.get(name)
+        if at is None:
+            at = xxh3_64_intdigest(self._chunk_number().to_bytes(8, "big")) % groups
+        looked = removed = 0
+        for _ in range(groups):
+            self._sweeps[name] = at
+            group = first + at
+            for packed, raw in self.base.keys(name, (group, group)):
+                looked += 1
+                if all(map(lifetime.expired_raw, parts(raw))):
+                    yield self._tombstone(name, packed)
+                    removed += 1
+                    if removed == _SWEEP:  # the rest of the group is for the next epoch
+                        return
+            at = self._sweeps[name] = (at + 1) % groups
+            if looked >= _SWEEP:
+                return
+
+    def _tombstone(self, name: str, packed: bytes) -> Entry:
+        key = unpack_key(packed)
+        return Entry(
+            key.key_group, self.base.operator, name, key.key, key.namespace, key.map_key, None
+        )

@@ -34,8 +34,8 @@ from penstock.state import list_state as list_state_module
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.key_groups import key_group_of
 from penstock.state.keyed_state import KeyedState
-from penstock.state.keys import encode_key
-from penstock.storage.entries import Entry
+from penstock.state.keys import decode_key, encode_key
+from penstock.storage.entries import Entry, unpack_key
 from penstock.storage.memory_store import MemoryStore
 
 MOST = 128
@@ -884,6 +884,48 @@ def test_the_sweep_goes_on_where_it_ended(monkeypatch):
         left.append(len(list(subtask.store.scan(b""))))
     assert left[0] == 13
     assert left[-1] == 0
+
+
+@pytest.mark.parametrize("groups", [MOST, 16, 1])
+def test_new_instances_sweep_what_others_have_not_seen(monkeypatch, groups):
+    """Wherever the entries that live on lie: here they are the first ones, which the sweep of a
+    new instance would meet again and again if it began at them."""
+    monkeypatch.setattr(keyed_state_module, "_SWEEP", 50)
+    descriptor = expiring(ValueStateDescriptor("v", Types.INT()))
+    numbers = [n for n in range(40_000) if key_group_of(encode_key(n), MOST) < groups][:300]
+    subtask = Subtask(key_groups=(0, groups - 1))
+    for number in numbers:
+        subtask.at(number, descriptor).update(number)
+    subtask.cut()
+    subtask.now += 500
+    first = [decode_key(unpack_key(packed).key) for packed, _ in subtask.store.scan(b"")]
+    first = first[: len(first) // 4]
+    for number in first:
+        subtask.at(number, descriptor).update(number)
+    subtask.cut()
+    subtask.now += 500
+    for _ in range(100):
+        subtask.remake()
+        subtask.state.get(descriptor)
+        subtask.cut()
+    left = [decode_key(unpack_key(packed).key) for packed, _ in subtask.store.scan(b"")]
+    assert left == first
+
+
+def test_a_sweep_removes_no_more_than_its_share(monkeypatch):
+    monkeypatch.setattr(keyed_state_module, "_SWEEP", 5)
+    descriptor = expiring(ValueStateDescriptor("v", Types.INT()))
+    numbers = [n for n in range(4000) if key_group_of(encode_key(n), MOST) == 3]
+    subtask = Subtask(key_groups=(3, 3))
+    for number in numbers:
+        subtask.at(number, descriptor).update(number)
+    subtask.cut()
+    subtask.now += 1000
+    left = len(numbers)
+    while left:
+        assert len(subtask.cut()) == min(5, left)
+        left -= min(5, left)
+    assert subtask.cut() == []
 
 
 def test_without_cleanup_in_the_background_nothing_is_swept():
