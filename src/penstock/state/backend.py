@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from penstock.errors import InvalidKeyError
 from penstock.state.key_groups import key_group_of
 from penstock.state.keys import encode_key
 from penstock.state.spill import Spill
@@ -41,6 +42,11 @@ class StateBase:
         self._max_parallelism = max_parallelism
         self._open_store = open_store
         self._store: Store | None = None
+        self._key_groups = (0, max_parallelism - 1)
+
+    def own(self, key_groups: tuple[int, int]) -> None:
+        """From now on refuse keys of other groups than these, first and last inclusive."""
+        self._key_groups = key_groups
 
     def end_epoch(self) -> None:
         """Let the store go: the next read asks for it at the new base."""
@@ -51,13 +57,11 @@ class StateBase:
 
     def address(self, state: str, key: Any, namespace: bytes = b"") -> Address:
         key_bytes = encode_key(key)
-        return Address(
-            self.operator,
-            state,
-            key_group_of(key_bytes, self._max_parallelism),
-            key_bytes,
-            namespace,
-        )
+        key_group = key_group_of(key_bytes, self._max_parallelism)
+        first, last = self._key_groups
+        if not first <= key_group <= last:
+            raise InvalidKeyError.not_deterministic(key)
+        return Address(self.operator, state, key_group, key_bytes, namespace)
 
     def get(self, address: Address, map_key: bytes = b"") -> bytes | None:
         return self.spill.get(address.prefix() + map_key, self.store)

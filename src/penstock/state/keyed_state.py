@@ -83,6 +83,7 @@ class KeyedState:
         self._tables: list[Table] = []
         self._swept_states: dict[str, tuple[Lifetime, Callable[[bytes], Iterable[bytes]]]] = {}
         self._sweeps: dict[str, int] = {}
+        base.own(key_groups)
 
     def get(self, descriptor: StateDescriptor) -> Any:
         """The state of a descriptor; the same object for the same name."""

@@ -26,6 +26,7 @@ from penstock.driver.adoption import check_types
 from penstock.errors import (
     CheckpointMismatchError,
     InvalidArgumentError,
+    InvalidKeyError,
     StateError,
     TypeMismatchError,
 )
@@ -367,6 +368,32 @@ def test_map_keys_come_back_in_their_class(key):
     ((back, value),) = subtask.at("k", descriptor).items()
     assert (type(back), back, value) == (type(key), key, 7)
     assert subtask.at("k", descriptor).get(key) == 7
+
+
+def test_a_key_of_another_subtask_is_refused():
+    """It would be lost when the job is rescaled, or as soon as its record goes where it should."""
+    group = key_group_of(encode_key("mine"), MOST)
+    mine = Subtask(key_groups=(group, group))
+    mine.at("mine", VALUE).update(1)
+    assert len(mine.cut()) == 1
+    for use in (
+        lambda s: s.at("another", VALUE).value(),
+        lambda s: s.at("another", VALUE).update(1),
+        lambda s: s.at("another", MAP).get("a"),
+        lambda s: s.at("another", MAP).put("a", 1),
+        lambda s: s.at("another", LIST).get(),
+        lambda s: s.at("another", LIST).add(1),
+    ):
+        mine.remake()
+        with pytest.raises(InvalidKeyError, match=r"'another'.*must be deterministic"):
+            use(mine)
+            mine.cut()
+
+
+def test_state_without_a_key_is_explained():
+    subtask = Subtask(key_groups=(0, 0))
+    with pytest.raises(InvalidKeyError, match=r"in open\(\) there is no key"):
+        subtask.state.get(VALUE).value()
 
 
 # What is held in memory
