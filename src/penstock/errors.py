@@ -134,6 +134,16 @@ class InvalidKeyError(PenstockError, TypeError):
             "a key is a str, bytes, int, float, bool, date, None or a tuple of these"
         )
 
+    @classmethod
+    def not_deterministic(cls, key: object) -> InvalidKeyError:
+        in_open = "; in open() there is no key yet, so state cannot be used" if key is None else ""
+        return cls(
+            f"key {_got(key)} belongs to another subtask than the one its record was sent to: the "
+            "key selector gave another key when it was called again for the same record; a key "
+            "selector must be deterministic, so it must not use hash() of a str, random numbers, "
+            f"the time, or anything that changes{in_open}"
+        )
+
 
 class UserFunctionError(PenstockError, RuntimeError):
     """The user's function raised; names the operator and the user's own line."""
@@ -235,7 +245,7 @@ class CheckpointMismatchError(CheckpointError):
     ) -> CheckpointMismatchError:
         return cls(
             f"state {state!r} of operator {operator!r} was stored as {stored} and is now declared "
-            f"as {declared}; keep the type, or use a new state name"
+            f"as {declared}; keep it as it was, or use a new state name"
         )
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from penstock.errors import InvalidKeyError
 from penstock.state.key_groups import key_group_of
 from penstock.state.keys import encode_key
 from penstock.state.spill import Spill
-from penstock.storage.entries import Entry, key_prefix, state_id
+from penstock.storage.entries import Entry, key_prefix, state_id, state_prefix
 from penstock.storage.store import Store
 
 
@@ -41,6 +42,11 @@ class StateBase:
         self._max_parallelism = max_parallelism
         self._open_store = open_store
         self._store: Store | None = None
+        self._key_groups = (0, max_parallelism - 1)
+
+    def own(self, key_groups: tuple[int, int]) -> None:
+        """From now on refuse keys of other groups than these, first and last inclusive."""
+        self._key_groups = key_groups
 
     def end_epoch(self) -> None:
         """Let the store go: the next read asks for it at the new base."""
@@ -51,13 +57,11 @@ class StateBase:
 
     def address(self, state: str, key: Any, namespace: bytes = b"") -> Address:
         key_bytes = encode_key(key)
-        return Address(
-            self.operator,
-            state,
-            key_group_of(key_bytes, self._max_parallelism),
-            key_bytes,
-            namespace,
-        )
+        key_group = key_group_of(key_bytes, self._max_parallelism)
+        first, last = self._key_groups
+        if not first <= key_group <= last:
+            raise InvalidKeyError.not_deterministic(key)
+        return Address(self.operator, state, key_group, key_bytes, namespace)
 
     def get(self, address: Address, map_key: bytes = b"") -> bytes | None:
         return self.spill.get(address.prefix() + map_key, self.store)
@@ -69,16 +73,11 @@ class StateBase:
         for packed, value in self.spill.scan(prefix, self.store):
             yield packed[skip:], value
 
-    def keys(
-        self, state: str, key_groups: tuple[int, int], after: bytes | None = None
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """Packed key and value of all entries of one state, or of those behind `after`."""
+    def keys(self, state: str, key_groups: tuple[int, int]) -> Iterator[tuple[bytes, bytes]]:
+        """Packed key and value of all entries of one state in a range of key groups."""
         name = state_id(self.operator, state)
-        first = key_groups[0] if after is None else int.from_bytes(after[:2], "big")
-        for group in range(first, key_groups[1] + 1):
-            for packed, value in self.spill.scan(group.to_bytes(2, "big") + name, self.store):
-                if after is None or packed > after:
-                    yield packed, value
+        for group in range(key_groups[0], key_groups[1] + 1):
+            yield from self.spill.scan(state_prefix(group, name), self.store)
 
     @property
     def store(self) -> Store:

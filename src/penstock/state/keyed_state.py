@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from xxhash import xxh3_64_intdigest
+
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -18,7 +20,7 @@ from penstock.errors import StateError, TypeMismatchError
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keys import decode_key
 from penstock.state.list_state import LiveListState, packed_elements
-from penstock.state.live import LiveTable
+from penstock.state.live import LiveTable, Table
 from penstock.state.map_state import LiveMapState
 from penstock.state.ttl import Lifetime, stamped_serializer
 from penstock.state.value_state import (
@@ -29,7 +31,8 @@ from penstock.state.value_state import (
 )
 from penstock.storage.entries import Entry, unpack_key
 
-# Entries of states with a time to live that are looked at in one epoch.
+# How many entries of a state with a time to live are looked at in one epoch, but for the rest of
+# their key group, and how many are removed at most.
 _SWEEP = 1000
 
 
@@ -45,6 +48,13 @@ def _naming(state: str, convert: Callable[[Any], Any] | None) -> Callable[[Any],
             raise error.inside(f"state {state!r}") from None
 
     return converted
+
+
+def _kind(descriptor: StateDescriptor) -> str:
+    """What is recorded of a descriptor beside its type. A time to live is part of it, since its
+    stamps are in the stored bytes; how long it is may change."""
+    kind = type(descriptor).__name__.removesuffix("StateDescriptor").lower()
+    return kind if descriptor.ttl_config is None else f"{kind} with time to live"
 
 
 def _whole(raw: bytes) -> Iterable[bytes]:
@@ -70,9 +80,10 @@ class KeyedState:
         self._chunk_number = chunk_number
         self._keep = keep
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
-        self._tables: list[LiveTable | LiveListState | LiveMapState] = []
+        self._tables: list[Table] = []
         self._swept_states: dict[str, tuple[Lifetime, Callable[[bytes], Iterable[bytes]]]] = {}
-        self._sweeps: dict[str, bytes | None] = {}
+        self._sweeps: dict[str, int] = {}
+        base.own(key_groups)
 
     def get(self, descriptor: StateDescriptor) -> Any:
         """The state of a descriptor; the same object for the same name."""
@@ -91,20 +102,19 @@ class KeyedState:
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""
         return {
-            name: {
-                "kind": type(descriptor).__name__.removesuffix("StateDescriptor").lower(),
-                "type": descriptor.type_info.describe(),
-            }
+            name: {"kind": _kind(descriptor), "type": descriptor.type_info.describe()}
             for name, (descriptor, _) in self._states.items()
         }
 
     def all_keys(self, name: str) -> Iterator[Any]:
         """Every key that has, or had at the base, a value of a value state."""
         table = next(t for t in self._tables if isinstance(t, LiveTable) and t.name == name)
-        changed = list(table.dirty)
+        changed = list(table.changed)
         yield from changed
         seen = set(changed)
         for packed, _ in self.base.keys(name, self._key_groups):
+            if table.held > self._keep:
+                table.forget()
             key = decode_key(unpack_key(packed).key)
             if key not in seen:
                 yield key
@@ -113,15 +123,22 @@ class KeyedState:
         self.base.end_epoch()
 
     def overflowing(self) -> bool:
-        """Whether more changes wait than shall be held in memory."""
-        return any(table.pending > self._keep for table in self._tables)
+        """Whether there is more in memory than shall be; `spill` then helps."""
+        keep = self._keep
+        return any(table.pending > keep or table.held > keep for table in self._tables)
 
     def changes(self) -> list[Entry]:
         """Every change since the last time."""
         return [entry for table in self._tables for entry in table.snapshot(self._keep)]
 
     def spill(self) -> list[Entry]:
-        """The changes so far; they are read from disk for the rest of the epoch."""
+        """Make room. If it is the changes that are too many: those so far, which are read from
+        disk for the rest of the epoch."""
+        for table in self._tables:
+            if table.held > self._keep:
+                table.forget()
+        if not any(table.pending > self._keep for table in self._tables):
+            return []
         entries = self.changes()
         self.base.spill.add(entries)
         return entries
@@ -205,29 +222,35 @@ class KeyedState:
         return lifetime
 
     def _swept(self, name: str) -> Iterator[Entry]:
-        """Tombstones for expired entries among the next few of the store."""
-        lifetime, parts = self._swept_states[name]
-        seen = list(self._next_entries(name))
-        for packed, raw in seen:
-            if all(map(lifetime.expired_raw, parts(raw))):
-                key = unpack_key(packed)
-                yield Entry(
-                    key.key_group,
-                    self.base.operator,
-                    name,
-                    key.key,
-                    key.namespace,
-                    key.map_key,
-                    None,
-                )
+        """Tombstones for expired entries of the next few key groups.
 
-    def _next_entries(self, name: str) -> Iterator[tuple[bytes, bytes]]:
-        """Up to `_SWEEP` entries, going on where the last epoch's sweep ended."""
-        entries = self.base.keys(name, self._key_groups, after=self._sweeps.get(name))
-        last = None
-        for count, (packed, raw) in enumerate(entries, 1):
-            yield packed, raw
-            if count == _SWEEP:
-                last = packed
-                break
-        self._sweeps[name] = last
+        Always whole groups: instances are often new, and one that began in the middle of a group
+        could not know where. So it begins at a group that the epoch chooses, since if all began at
+        the first, they would look at the same entries again and again.
+        """
+        lifetime, parts = self._swept_states[name]
+        first, last = self._key_groups
+        groups = last - first + 1
+        at = self._sweeps.get(name)
+        if at is None:
+            at = xxh3_64_intdigest(self._chunk_number().to_bytes(8, "big")) % groups
+        looked = removed = 0
+        for _ in range(groups):
+            self._sweeps[name] = at
+            group = first + at
+            for packed, raw in self.base.keys(name, (group, group)):
+                looked += 1
+                if all(map(lifetime.expired_raw, parts(raw))):
+                    yield self._tombstone(name, packed)
+                    removed += 1
+                    if removed == _SWEEP:  # the rest of the group is for the next epoch
+                        return
+            at = self._sweeps[name] = (at + 1) % groups
+            if looked >= _SWEEP:
+                return
+
+    def _tombstone(self, name: str, packed: bytes) -> Entry:
+        key = unpack_key(packed)
+        return Entry(
+            key.key_group, self.base.operator, name, key.key, key.namespace, key.map_key, None
+        )

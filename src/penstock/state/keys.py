@@ -1,12 +1,14 @@
 """Keys as bytes: canonical, stable between machines and Python versions, and reversible.
 
-Keys that are equal in Python get equal bytes: True, 1 and 1.0 are one key, as they are in a dict.
-Plain types have a form of their own. Objects of other classes are the class's name and their
-attributes, or what they pickle to if they say themselves how, after a check that a copy is equal
-to the original and has its hash, since otherwise a key would not find its state again.
+Keys that are equal in Python get equal bytes: True, 1 and 1.0 are one key, as they are in a dict,
+and so are a named tuple and the plain tuple, a member of an IntEnum and the number. Plain types
+have a form of their own, which serves their subclasses too where they are equal to it. Objects of
+other classes are the class's name and their attributes, or what they pickle to if they say
+themselves how, after a check that a copy is equal to the original and has its hash, since otherwise
+a key would not find its state again.
 
-Enum members and named tuples stay what they are: keys of their own, even where Python takes them
-to be equal to a number or a plain tuple.
+The keys of map state are also given back, so in them enum members and named tuples stay what they
+are; one map should not have them beside plain keys that are equal.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ import io
 import pickle
 import struct
 import uuid
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 from penstock.common.types import Row, RowKind, make_row
 from penstock.errors import InvalidKeyError
+
+_Encode: TypeAlias = Callable[[Any], bytes]
 
 _DOUBLE = struct.Struct(">d")
 _NOT_A_NUMBER = "NaN is not equal to itself; replace it, for example by None"
@@ -34,7 +38,20 @@ _NOT_A_NUMBER = "NaN is not equal to itself; replace it, for example by None"
 def encode_key(key: Any) -> bytes:
     """The canonical bytes of a key."""
     encode = _ENCODERS.get(type(key))
-    return encode(key) if encode is not None else _encode_other(key)
+    if encode is not None:
+        return encode(key)
+    check_key(key)
+    plain = _encode_as_plain(key)
+    return plain if plain is not None else _encode_other(key, encode_key)
+
+
+def encode_map_key(key: Any) -> bytes:
+    """Bytes from which a key comes back with its class, but for strings and numbers."""
+    encode = _MAP_ENCODERS.get(type(key))
+    if encode is not None:
+        return encode(key)
+    check_key(key)
+    return _encode_other(key, encode_map_key)
 
 
 def check_key(key: Any) -> None:
@@ -61,8 +78,8 @@ def _encode_str(key: str) -> bytes:
     return b"s" + key.encode("utf-8", "surrogatepass")
 
 
-def _encode_parts(tag: bytes, parts: Any) -> bytes:
-    encoded = [encode_key(part) for part in parts]
+def _encode_parts(tag: bytes, parts: Iterable[Any], encode: _Encode) -> bytes:
+    encoded = [encode(part) for part in parts]
     return tag + b"".join([b"%d:" % len(part) + part for part in encoded])
 
 
@@ -88,23 +105,46 @@ def _encode_datetime(key: dt.datetime) -> bytes:
     return b"T" + key.isoformat().encode()
 
 
-_ENCODERS: dict[type, Callable[[Any], bytes]] = {
+def _encode_time(key: dt.time) -> bytes:
+    """Times with an offset are equal if they are one time of day in UTC, which may also be one of
+    the day before or after; then there is no such time with the offset zero."""
+    offset = key.utcoffset()
+    if offset is not None:
+        seconds = dt.timedelta(hours=key.hour, minutes=key.minute, seconds=key.second) - offset
+        shown = min(max(seconds, dt.timedelta(0)), dt.timedelta(days=1, seconds=-1))
+        zone = dt.timezone(shown - seconds)
+        shown += dt.timedelta(microseconds=key.microsecond)
+        key = (dt.datetime.min + shown).time().replace(tzinfo=zone)
+    return b"H" + key.isoformat().encode()
+
+
+_SCALARS: dict[type, _Encode] = {
     str: _encode_str,
     int: _encode_int,
     bool: _encode_int,
     float: _encode_float,
     bytes: lambda key: b"b" + key,
     type(None): lambda key: b"n",
-    tuple: lambda key: _encode_parts(b"t", key),
-    Row: lambda key: _encode_parts(b"r", _row_parts(key)),
-    frozenset: lambda key: b"F" + _sorted_parts(key),
     decimal.Decimal: _encode_decimal,
     dt.date: lambda key: b"D" + key.isoformat().encode(),
-    dt.time: lambda key: b"H" + key.isoformat().encode(),
+    dt.time: _encode_time,
     dt.datetime: _encode_datetime,
     dt.timedelta: lambda key: b"L%d" % (key // dt.timedelta(microseconds=1)),
     uuid.UUID: lambda key: b"U" + key.bytes,
 }
+
+
+def _with_parts(encode: _Encode) -> dict[type, _Encode]:
+    """What is made of keys, each of which `encode` encodes."""
+    return {
+        tuple: lambda key: _encode_parts(b"t", key, encode),
+        Row: lambda key: _encode_parts(b"r", _row_parts(key), encode),
+        frozenset: lambda key: b"F" + _sorted_parts(key, encode),
+    }
+
+
+_ENCODERS = {**_SCALARS, **_with_parts(encode_key)}
+_MAP_ENCODERS = {**_SCALARS, **_with_parts(encode_map_key)}
 
 
 def _row_parts(row: Row) -> tuple[Any, ...]:
@@ -112,26 +152,37 @@ def _row_parts(row: Row) -> tuple[Any, ...]:
     return (None if names is None else tuple(names), row.get_row_kind().value, *row)
 
 
-def _sorted_parts(key: frozenset[Any]) -> bytes:
-    return b"".join(sorted(b"%d:" % len(part) + part for part in map(encode_key, key)))
+def _sorted_parts(key: frozenset[Any], encode: _Encode) -> bytes:
+    return b"".join(sorted(b"%d:" % len(part) + part for part in map(encode, key)))
 
 
-def _encode_other(key: Any) -> bytes:
-    check_key(key)
-    cls = type(key)
+def _encode_as_plain(key: Any) -> bytes | None:
+    """The bytes of the plain key that is equal to a key of a subclass, if one is."""
+    for base in type(key).__mro__[1:]:
+        if base in _ENCODERS:
+            try:
+                data = _ENCODERS[base](key)
+                return data if _is_copy(decode_key(data), key) else None
+            except InvalidKeyError:
+                raise
+            except Exception:
+                return None  # a method of its own does something else, as for pandas' NaT
+    return None
+
+
+def _encode_other(key: Any, encode: _Encode) -> bytes:
+    """A key of no plain type, whose parts `encode` encodes."""
     if isinstance(key, enum.Enum):
         member = key.value if isinstance(key, enum.Flag) else key.name
-        return _encode_parts(b"e", (*_name_of(key), member))
-    if isinstance(key, tuple) and hasattr(cls, "_fields"):
-        return _checked(key, _encode_parts(b"c", (*_name_of(key), *key)))
-    if isinstance(key, str):
-        return _encode_str(str(key))
-    if isinstance(key, bytes):
-        return encode_key(bytes(key))
-    plain = _equal_number(key)
-    if plain is not None:
-        return encode_key(plain)
-    return _checked(key, _encode_object(key))
+        return _encode_parts(b"e", (*_name_of(key), member), encode)
+    if isinstance(key, tuple) and hasattr(type(key), "_fields"):
+        return _checked(key, _encode_parts(b"c", (*_name_of(key), *key), encode))
+    if isinstance(key, (str, bytes)) and (plain := _encode_as_plain(key)) is not None:
+        return plain
+    number = _equal_number(key)
+    if number is not None:
+        return encode_key(number)
+    return _checked(key, _encode_object(key, encode))
 
 
 def _equal_number(key: Any) -> int | float | None:
@@ -146,13 +197,13 @@ def _equal_number(key: Any) -> int | float | None:
     return None
 
 
-def _encode_object(key: Any) -> bytes:
+def _encode_object(key: Any, encode: _Encode) -> bytes:
     state = _state_of(key)
     if state is not None:
         named = _name_of(key)
         parts = [part for name in sorted(state) for part in (name, state[name])]
         try:
-            return _encode_parts(b"o", (*named, *parts))
+            return _encode_parts(b"o", (*named, *parts), encode)
         except InvalidKeyError:
             pass  # an attribute that is no key, a list for example
     return b"p" + _pickled(key)
@@ -204,14 +255,17 @@ def _pickled(key: Any) -> bytes:
 
 def _checked(key: Any, data: bytes) -> bytes:
     """A key of the user's own class must be equal to its copy, or it would lose its state."""
-    copy = decode_key(data)
-    if copy != key or hash(copy) != hash(key):
+    if not _is_copy(decode_key(data), key):
         raise InvalidKeyError.of(
             key,
             f"a copy of it is not equal to it or has another hash; give {type(key).__name__} "
             "__eq__ and __hash__ by value",
         )
     return data
+
+
+def _is_copy(copy: Any, key: Any) -> bool:
+    return bool(copy == key) and hash(copy) == hash(key)
 
 
 def decode_key(data: bytes) -> Any:

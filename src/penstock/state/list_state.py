@@ -10,7 +10,7 @@ from typing import Any
 from penstock.datastream.state import ListState
 from penstock.errors import InvalidArgumentError
 from penstock.state.backend import KeyScope, StateBase
-from penstock.state.live import dump_value
+from penstock.state.live import dump_value, load_value
 from penstock.state.ttl import Lifetime, Stamped
 from penstock.storage.entries import Entry
 
@@ -19,16 +19,24 @@ _LENGTH = struct.Struct(">I")
 _MANY_CHUNKS = 64
 
 
-class _List:
-    """What is known of one key's list: its stored part if it was read, and what was appended."""
+class _Change:
+    """What an epoch did to one key's list: appended to it, or put another in its place."""
 
-    __slots__ = ("appended", "chunks", "replaced", "stored")
+    __slots__ = ("appended", "replaced")
 
     def __init__(self) -> None:
-        self.stored: list[Any] | None = None
-        self.chunks = 0
         self.appended: list[Any] = []
         self.replaced = False
+
+
+class _Settled:
+    """The stored list of one key."""
+
+    __slots__ = ("chunks", "elements")
+
+    def __init__(self, elements: list[Any], chunks: int) -> None:
+        self.elements = elements
+        self.chunks = chunks
 
 
 class LiveListState(ListState[Any]):
@@ -51,81 +59,109 @@ class LiveListState(ListState[Any]):
         self._convert = convert
         self._lifetime = lifetime
         self._chunk_number = chunk_number
-        self._lists: dict[Any, _List] = {}
-        self._dirty: set[Any] = set()
+        self._changed: dict[Any, _Change] = {}
+        self._settled: dict[Any, _Settled] = {}
+        self._changed_elements = 0
+        self._settled_elements = 0
 
     def get(self) -> Iterable[Any]:
-        found = self._read(self._current())
+        found = self._read(self._scope.key)
         if self._lifetime is None:
-            return list(found)
+            return found
         return self._fresh(found, self._lifetime)
 
     def add(self, value: Any) -> None:
         self.add_all([value])
 
     def add_all(self, values: list[Any]) -> None:
-        self._current().appended.extend(self._checked(values))
-        self._dirty.add(self._scope.key)
+        checked = self._checked(values)
+        self._change_of(self._scope.key).appended.extend(checked)
+        self._changed_elements += len(checked)
 
     def update(self, values: list[Any]) -> None:
-        checked = self._checked(values)
-        current = self._current()
-        current.stored = []
-        current.appended = checked
-        current.replaced = True
-        self._dirty.add(self._scope.key)
+        self._replace(self._scope.key, self._checked(values))
 
     def clear(self) -> None:
         self.update([])
 
     @property
     def pending(self) -> int:
-        return len(self._dirty)
+        return max(len(self._changed), self._changed_elements)
+
+    @property
+    def held(self) -> int:
+        return max(len(self._settled), self._settled_elements)
+
+    def forget(self) -> None:
+        self._settled.clear()
+        self._settled_elements = 0
 
     def snapshot(self, keep: int) -> list[Entry]:
         entries: list[Entry] = []
         chunk = self._chunk_number().to_bytes(8, "big")
-        for key in self._dirty:
-            entries.extend(self._changes(key, self._lists[key], chunk))
-        self._dirty.clear()
-        if len(self._lists) > keep:
-            self._lists.clear()
+        for key, change in self._changed.items():
+            entries.extend(self._changes(key, change, chunk))
+            self._settle(key, change)
+        self._changed.clear()
+        self._changed_elements = 0
+        if self.held > keep:
+            self.forget()
         return entries
 
-    def _changes(self, key: Any, current: _List, chunk: bytes) -> Iterable[Entry]:
+    def _changes(self, key: Any, change: _Change, chunk: bytes) -> Iterator[Entry]:
         address = self._base.address(self.name, key)
-        if current.replaced:
+        if change.replaced:
             for old, _ in self._base.scan(address):
-                if old != chunk or not current.appended:
+                if old != chunk or not change.appended:
                     yield address.entry(None, old)
-            current.chunks = 0
-        if current.appended:
-            yield address.entry(self._pack(current.appended), chunk)
-            current.chunks += 1
-        if current.stored is not None:
-            current.stored.extend(current.appended)
-        current.appended = []
-        current.replaced = False
+        if change.appended:
+            yield address.entry(self._pack(change.appended), chunk)
 
-    def _current(self) -> _List:
-        key = self._scope.key
-        found = self._lists.get(key)
+    def _settle(self, key: Any, change: _Change) -> None:
+        """Only a list that is wholly known is held."""
+        if change.replaced:
+            self._settled[key] = _Settled([], 0)
+        settled = self._settled.get(key)
+        if settled is not None and change.appended:
+            settled.elements.extend(change.appended)
+            settled.chunks += 1
+            self._settled_elements += len(change.appended)
+
+    def _change_of(self, key: Any) -> _Change:
+        found = self._changed.get(key)
         if found is None:
-            found = self._lists[key] = _List()
+            found = self._changed[key] = _Change()
         return found
 
-    def _read(self, current: _List) -> list[Any]:
-        if current.stored is None:
-            current.stored, current.chunks = [], 0
-            for _, raw in self._base.scan(self._base.address(self.name, self._scope.key)):
-                current.stored.extend(self._unpack(raw))
-                current.chunks += 1
-        if current.chunks > _MANY_CHUNKS and not current.replaced:
-            current.appended = current.stored + current.appended
-            current.stored = []
-            current.replaced = True
-            self._dirty.add(self._scope.key)
-        return current.stored + current.appended
+    def _replace(self, key: Any, elements: list[Any]) -> None:
+        change = self._change_of(key)
+        self._changed_elements += len(elements) - len(change.appended)
+        change.appended = elements
+        change.replaced = True
+        settled = self._settled.pop(key, None)
+        if settled is not None:
+            self._settled_elements -= len(settled.elements)
+
+    def _read(self, key: Any) -> list[Any]:
+        """All elements, in a list of their own."""
+        change = self._changed.get(key)
+        if change is not None and change.replaced:
+            return list(change.appended)
+        settled = self._settled.get(key)
+        if settled is None:
+            settled = self._settled[key] = self._load(key)
+            self._settled_elements += len(settled.elements)
+        elements = settled.elements + (change.appended if change is not None else [])
+        if settled.chunks > _MANY_CHUNKS:
+            self._replace(key, list(elements))
+        return elements
+
+    def _load(self, key: Any) -> _Settled:
+        settled = _Settled([], 0)
+        for _, raw in self._base.scan(self._base.address(self.name, key)):
+            settled.elements.extend(self._unpack(raw))
+            settled.chunks += 1
+        return settled
 
     def _fresh(self, found: list[Stamped], lifetime: Lifetime) -> list[Any]:
         seen, kept, changed = [], [], False
@@ -137,9 +173,7 @@ class LiveListState(ListState[Any]):
             if keep is not None or value is not None:
                 seen.append(value)
         if changed:
-            current = self._current()
-            current.stored, current.appended, current.replaced = [], list(kept), True
-            self._dirty.add(self._scope.key)
+            self._replace(self._scope.key, kept)
         return seen
 
     def _checked(self, values: Iterable[Any]) -> list[Any]:
@@ -163,7 +197,7 @@ class LiveListState(ListState[Any]):
         return b"".join(parts)
 
     def _unpack(self, raw: bytes) -> Iterable[Any]:
-        return map(self._loads, packed_elements(raw))
+        return (load_value(self.name, self._loads, data) for data in packed_elements(raw))
 
 
 def packed_elements(chunk: bytes) -> Iterator[bytes]:

@@ -1,18 +1,43 @@
 """Live values over acknowledged ones: looked up once per key, written back once per epoch.
 
-A `Live` table maps keys to Python objects. What was changed in an epoch is in `dirty`; a snapshot
-turns that into entries. The tables outlive an epoch as long as the version they hold is the base
-of the next one; their owner drops them otherwise.
+What an epoch changed lies in `changed`, over what is `settled`: read from the store, or written by
+an earlier snapshot. So a change is one dict store, a snapshot turns `changed` into entries, and
+what is settled can be dropped at any time. The tables outlive an epoch as long as the version they
+hold is the base of the next one; their owner drops them otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.errors import PenstockError, StateError, short_repr
 from penstock.state.backend import KeyScope, StateBase
 from penstock.storage.entries import Entry
+
+
+class Table(Protocol):
+    """The live objects of one state. Map entries and list elements count one by one."""
+
+    name: str
+
+    @property
+    def pending(self) -> int:
+        """How many changes wait for a snapshot."""
+        ...
+
+    @property
+    def held(self) -> int:
+        """How many objects are held only to save reading them again."""
+        ...
+
+    def forget(self) -> None:
+        """Drop what is held without need."""
+        ...
+
+    def snapshot(self, keep: int) -> list[Entry]:
+        """What changed since the last snapshot. Holds at most `keep` objects afterwards."""
+        ...
 
 
 class LiveTable:
@@ -31,45 +56,50 @@ class LiveTable:
         self.base = base
         self.dumps = dumps
         self.loads = loads
-        self.live: dict[Any, Any] = {}
-        self.dirty: set[Any] = set()
+        self.changed: dict[Any, Any] = {}
+        self.settled: dict[Any, Any] = {}
 
     def load(self, key: Any) -> Any:
         """The acknowledged value of a key that is not live yet; it then is."""
         raw = self.base.get(self.base.address(self.name, key))
-        value = None if raw is None else self.loads(raw)
-        self.live[key] = value
+        value = None if raw is None else load_value(self.name, self.loads, raw)
+        self.settled[key] = value
         return value
 
     def current(self) -> Any:
         """The value of the current key."""
         key = self.scope.key
+        if key in self.changed:
+            return self.changed[key]
         try:
-            return self.live[key]
+            return self.settled[key]
         except KeyError:
             return self.load(key)
 
     def put(self, value: Any) -> None:
-        key = self.scope.key
-        self.live[key] = value
-        self.dirty.add(key)
+        self.changed[self.scope.key] = value
 
     @property
     def pending(self) -> int:
-        """How many changes wait for a snapshot."""
-        return len(self.dirty)
+        return len(self.changed)
+
+    @property
+    def held(self) -> int:
+        return len(self.settled)
+
+    def forget(self) -> None:
+        self.settled.clear()
 
     def snapshot(self, keep: int) -> list[Entry]:
-        """What changed since the last snapshot. Keeps at most `keep` live values."""
         entries = []
-        for key in self.dirty:
-            value = self.live[key]
+        for key, value in self.changed.items():
             address = self.base.address(self.name, key)
             raw = None if value is None else dump_value(self.name, self.dumps, value)
             entries.append(address.entry(raw))
-        self.dirty.clear()
-        if len(self.live) > keep:
-            self.live.clear()
+        self.settled.update(self.changed)
+        self.changed.clear()
+        if len(self.settled) > keep:
+            self.settled.clear()
         return entries
 
 
@@ -83,4 +113,16 @@ def dump_value(state: str, dumps: Callable[[Any], bytes], value: Any) -> bytes:
         raise StateError(
             f"a value of state {state!r} cannot be stored: {type(error).__name__}: {error}; "
             f"got {short_repr(value)}; store what can be pickled"
+        ) from error
+
+
+def load_value(state: str, loads: Callable[[bytes], Any], raw: bytes) -> Any:
+    """The value back, or an error that names the state. A task meets the values of a state that
+    is declared otherwise than it was stored before the driver can compare the declarations."""
+    try:
+        return loads(raw)
+    except Exception as error:
+        raise StateError(
+            f"a stored value of state {state!r} cannot be read: {type(error).__name__}: {error}; "
+            "declare the state's type and time to live as they were, or use a new state name"
         ) from error

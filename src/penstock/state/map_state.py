@@ -8,22 +8,22 @@ from typing import Any
 from penstock.datastream.state import MapState
 from penstock.errors import TypeMismatchError
 from penstock.state.backend import KeyScope, StateBase
-from penstock.state.keys import decode_key, encode_key
-from penstock.state.live import dump_value
+from penstock.state.keys import decode_key, encode_map_key
+from penstock.state.live import dump_value, load_value
 from penstock.state.ttl import Lifetime
 from penstock.storage.entries import Entry
 
 _ABSENT = object()
+_UNKNOWN = object()
 
 
-class _Map:
-    """What is known of one key's map. Values may be `_ABSENT`: known not to be there."""
+class _Settled:
+    """What is known of one key's stored map. Values may be `_ABSENT`: known not to be there."""
 
-    __slots__ = ("complete", "dirty", "values")
+    __slots__ = ("complete", "values")
 
     def __init__(self) -> None:
         self.values: dict[Any, Any] = {}
-        self.dirty: set[Any] = set()
         self.complete = False
 
 
@@ -47,8 +47,11 @@ class LiveMapState(MapState[Any, Any]):
         self._convert_key = convert_key
         self._convert_value = convert_value
         self._lifetime = lifetime
-        self._maps: dict[Any, _Map] = {}
-        self._dirty: set[Any] = set()
+        # Of each key the changed entries, `_ABSENT` if removed, over what is settled.
+        self._changed: dict[Any, dict[Any, Any]] = {}
+        self._settled: dict[Any, _Settled] = {}
+        self._changed_entries = 0
+        self._settled_entries = 0
 
     def get(self, key: Any) -> Any:
         found = self._find(self._converted(key))
@@ -73,12 +76,11 @@ class LiveMapState(MapState[Any, Any]):
         self._set(self._converted(key), _ABSENT)
 
     def items(self) -> Iterable[tuple[Any, Any]]:
-        current = self._complete()
         found = []
-        for key in list(current.values):
-            value = self._find(key)
-            if value is not _ABSENT:
-                found.append((key, value))
+        for key, value in self._all().items():
+            seen = self._seen(key, value)
+            if seen is not _ABSENT:
+                found.append((key, seen))
         return found
 
     def keys(self) -> Iterable[Any]:
@@ -91,29 +93,40 @@ class LiveMapState(MapState[Any, Any]):
         return not self.items()
 
     def clear(self) -> None:
-        current = self._complete()
-        for key in list(current.values):
+        for key in self._all():
             self._set(key, _ABSENT)
 
     @property
     def pending(self) -> int:
-        return len(self._dirty)
+        return max(len(self._changed), self._changed_entries)
+
+    @property
+    def held(self) -> int:
+        return max(len(self._settled), self._settled_entries)
+
+    def forget(self) -> None:
+        self._settled.clear()
+        self._settled_entries = 0
 
     def snapshot(self, keep: int) -> list[Entry]:
         entries = []
-        for key in self._dirty:
+        for key, changes in self._changed.items():
             address = self._base.address(self.name, key)
-            current = self._maps[key]
-            for map_key in current.dirty:
-                value = current.values[map_key]
+            settled = self._settled_of(key)
+            values, complete = settled.values, settled.complete
+            before = len(values)
+            for map_key, value in changes.items():
                 raw = None if value is _ABSENT else dump_value(self.name, self._dumps, value)
-                entries.append(address.entry(raw, encode_key(map_key)))
-                if value is _ABSENT and current.complete:
-                    del current.values[map_key]
-            current.dirty.clear()
-        self._dirty.clear()
-        if sum(map(len, (m.values for m in self._maps.values()))) > keep:
-            self._maps.clear()
+                entries.append(address.entry(raw, encode_map_key(map_key)))
+                if raw is None and complete:  # what is not there need not be remembered
+                    values.pop(map_key, None)
+                else:
+                    values[map_key] = value
+            self._settled_entries += len(values) - before
+        self._changed.clear()
+        self._changed_entries = 0
+        if self.held > keep:
+            self.forget()
         return entries
 
     def _converted(self, key: Any) -> Any:
@@ -126,26 +139,36 @@ class LiveMapState(MapState[Any, Any]):
         except TypeMismatchError:
             return decode_key(raw)
 
-    def _current(self) -> _Map:
-        key = self._scope.key
-        found = self._maps.get(key)
+    def _settled_of(self, key: Any) -> _Settled:
+        found = self._settled.get(key)
         if found is None:
-            found = self._maps[key] = _Map()
+            found = self._settled[key] = _Settled()
         return found
 
     def _set(self, key: Any, value: Any) -> None:
-        current = self._current()
-        current.values[key] = value
-        current.dirty.add(key)
-        self._dirty.add(self._scope.key)
+        changes = self._changed.get(self._scope.key)
+        if changes is None:
+            changes = self._changed[self._scope.key] = {}
+        if key not in changes:
+            self._changed_entries += 1
+        changes[key] = value
 
     def _find(self, key: Any) -> Any:
-        current = self._current()
-        value: Any = current.values.get(key)
-        if value is None and key not in current.values:
-            value = _ABSENT if current.complete else self._load(key)
-            if value is not _ABSENT or not current.complete:
-                current.values[key] = value
+        changes = self._changed.get(self._scope.key)
+        if changes is not None and key in changes:
+            value = changes[key]
+        else:
+            settled = self._settled_of(self._scope.key)
+            value = settled.values.get(key, _UNKNOWN)
+            if value is _UNKNOWN:
+                if settled.complete:
+                    return _ABSENT
+                value = settled.values[key] = self._load(key)
+                self._settled_entries += 1
+        return value if self._lifetime is None else self._seen(key, value)
+
+    def _seen(self, key: Any, value: Any) -> Any:
+        """What the reader of an entry gets; its lifetime may end or begin anew by that."""
         if value is _ABSENT or self._lifetime is None:
             return value
         seen, keep, changed = self._lifetime.read(value)
@@ -154,16 +177,20 @@ class LiveMapState(MapState[Any, Any]):
         return _ABSENT if keep is None and seen is None else seen
 
     def _load(self, key: Any) -> Any:
-        raw = self._base.get(self._base.address(self.name, self._scope.key), encode_key(key))
-        return _ABSENT if raw is None else self._loads(raw)
+        address = self._base.address(self.name, self._scope.key)
+        raw = self._base.get(address, encode_map_key(key))
+        return _ABSENT if raw is None else load_value(self.name, self._loads, raw)
 
-    def _complete(self) -> _Map:
-        """The map with all its stored entries read."""
-        current = self._current()
-        if not current.complete:
+    def _all(self) -> dict[Any, Any]:
+        """All entries of the current key, the changed ones included."""
+        settled = self._settled_of(self._scope.key)
+        if not settled.complete:
             stored = self._base.scan(self._base.address(self.name, self._scope.key))
-            loaded = {self._key_of(map_key): self._loads(raw) for map_key, raw in stored}
-            loaded.update(current.values)
-            current.values = loaded
-            current.complete = True
-        return current
+            before = len(settled.values)
+            settled.values = {
+                self._key_of(map_key): load_value(self.name, self._loads, raw)
+                for map_key, raw in stored
+            }
+            settled.complete = True
+            self._settled_entries += len(settled.values) - before
+        return {**settled.values, **self._changed.get(self._scope.key, {})}

@@ -1,7 +1,7 @@
 """Time to live: a stored value carries the time of its last use, eight bytes before its own.
 
 Times are processing times in milliseconds, as in Flink. Expired values are removed when they are
-met, and by a sweep that looks at a few entries of the store in each epoch.
+met, and by a sweep that looks at a few key groups of the store in each epoch.
 """
 
 from __future__ import annotations

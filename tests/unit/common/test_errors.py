@@ -50,6 +50,7 @@ EXAMPLES = [
     InvalidProgramError.nothing_to_run(),
     UnpicklableError.of("function f", TypeError("cannot pickle '_thread.lock' object")),
     InvalidKeyError.of([1], "lists have no hash"),
+    InvalidKeyError.not_deterministic("a"),
     user_error(),
     CheckpointError("c"),
     CheckpointCorruptError.of("/c/1", "checksum differs"),
