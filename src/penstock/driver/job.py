@@ -27,10 +27,11 @@ from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.common.restart_strategy import restart_strategy_from
 from penstock.datastream.checkpoint_config import CheckpointConfig
-from penstock.datastream.connectors.base import Committer, Split
+from penstock.datastream.connectors.base import Split
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.driver.adoption import adopt
-from penstock.driver.epoch_loop import Commit, EpochLoop, EpochReport, RunAgain
+from penstock.driver.committers import Commit, Committers
+from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.restarts import RestartPolicy, policy_for
 from penstock.errors import (
@@ -44,7 +45,6 @@ from penstock.errors import (
 )
 from penstock.graph.stream_graph import Node
 from penstock.plan.translate import PlanDefaults, translate
-from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import JobSettings, PhysicalPlan
 from penstock.runtime.plan_file import dump_plan, plan_name
@@ -175,6 +175,7 @@ class Job:
             base = self._base(log)
             plan = self._with_splits(self.plan)
             plan_path = self._write_plan(plan)
+            committers = Committers(plan, self._collectors)
             keeper = Housekeeper(
                 log,
                 plan,
@@ -186,7 +187,7 @@ class Job:
                 log,
                 base,
                 self._checkpoints.get_checkpointing_mode(),
-                self._committers(plan),
+                committers.commit,
                 self._on_epoch,
                 keeper.after_commit,
             )
@@ -196,6 +197,7 @@ class Job:
                 self._run_with_restarts(plan, plan_path, loop)
             finally:
                 keeper.close()
+                committers.close()
             self.status = JobStatus.CANCELED if self._stop.is_set() else JobStatus.FINISHED
             self._clean_up()
 
@@ -238,18 +240,6 @@ class Job:
         path = os.path.join(self.layout.plans, plan_name(data))
         self._fs.write(path, data)
         return path
-
-    def _committers(self, plan: PhysicalPlan) -> dict[str, Committer | Commit]:
-        found: dict[str, Committer | Commit] = {}
-        for vertex in plan.vertices:
-            for operator in vertex.operators:
-                if not isinstance(operator.operator, WriteSink):
-                    continue
-                collector = self._collectors.get(operator.node_id)
-                committer = collector or operator.operator.sink.create_committer()
-                if committer is not None:
-                    found[operator.uid] = committer
-        return found
 
     # Run
 
