@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import pickle
 import re
 import secrets
 import shutil
@@ -13,10 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any, Protocol
-
-import cloudpickle
 
 from penstock import options
 from penstock.common.completable_future import CompletableFuture
@@ -27,25 +23,23 @@ from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.common.restart_strategy import restart_strategy_from
 from penstock.datastream.checkpoint_config import CheckpointConfig
-from penstock.datastream.connectors.base import Split
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.driver.adoption import adopt
 from penstock.driver.committers import Commit, Committers
 from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.restarts import RestartPolicy, policy_for
+from penstock.driver.splits import with_splits
 from penstock.errors import (
     EngineError,
     JobCancelledError,
     PenstockError,
     SinkCommitError,
-    UnpicklableError,
     UnsupportedFeatureError,
     UserFunctionError,
 )
 from penstock.graph.stream_graph import Node
 from penstock.plan.translate import PlanDefaults, translate
-from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import JobSettings, PhysicalPlan
 from penstock.runtime.plan_file import dump_plan, plan_name
 from penstock.storage.checkpoint_layout import CheckpointLayout
@@ -173,7 +167,7 @@ class Job:
             self._remove_leftovers()
             log = CheckpointLog(self._fs, self.layout)
             base = self._base(log)
-            plan = self._with_splits(self.plan)
+            plan, base = with_splits(self.plan, base, self._fs, self.layout)
             plan_path = self._write_plan(plan)
             committers = Committers(plan, self._collectors)
             keeper = Housekeeper(
@@ -213,27 +207,6 @@ class Job:
             log.commit(base)
         _log.info("job %s goes on from epoch %d", self.name, base.epoch)
         return base
-
-    def _with_splits(self, plan: PhysicalPlan) -> PhysicalPlan:
-        """Splits are made once and kept: positions are meant for exactly those."""
-        splits: dict[str, tuple[Split, ...]] = {}
-        for vertex in plan.vertices:
-            head = vertex.operators[0]
-            if not isinstance(head.operator, PythonSource):
-                continue
-            path = os.path.join(self.layout.source(vertex.uid), "splits")
-            if self._fs.exists(path):
-                splits[head.uid] = pickle.loads(self._fs.read(path))
-                continue
-            made = tuple(head.operator.source.create_splits(vertex.parallelism))
-            try:
-                data = cloudpickle.dumps(made)
-            except Exception as error:
-                what = f"what {head.name!r} ({head.location}) reads"
-                raise UnpicklableError.of(what, error) from error
-            self._fs.write(path, data)
-            splits[head.uid] = made
-        return replace(plan, splits=splits)
 
     def _write_plan(self, plan: PhysicalPlan) -> str:
         data = dump_plan(plan)
