@@ -270,7 +270,8 @@ JOB_ID = _optional(
     "penstock.job-id",
     _STRING,
     str,
-    "Identity of the job in the checkpoint directory; unset, made of the job's name.",
+    "Identity of the job in the checkpoint directory; unset, made of the job's name, or of the "
+    "main script's path if it has none.",
 )
 EPOCH_INTERVAL = _option(
     "penstock.epoch.interval",

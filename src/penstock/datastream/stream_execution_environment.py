@@ -43,7 +43,6 @@ from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import PhysicalPlan
 
 _COLLECTED_EPOCHS = 64
-_DEFAULT_NAME = "Penstock Streaming Job"
 
 
 class StreamExecutionEnvironment:
@@ -275,11 +274,11 @@ class StreamExecutionEnvironment:
         sinks = self._pending()
         if not sinks:
             raise InvalidProgramError.nothing_to_run()
-        name = job_name or self._configuration.get(options.PIPELINE_NAME) or _DEFAULT_NAME
+        name = job_name or self._configuration.get(options.PIPELINE_NAME)
         make_executor = executor_for(self._configuration, name)
         return Job(
             self._graph.upstream_of([node.id for node in sinks]),
-            name,
+            job_name,
             Configuration(self._configuration),
             PlanDefaults(
                 self.get_parallelism(), self._max_parallelism(), self.is_chaining_enabled()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import secrets
 import shutil
 import tempfile
@@ -28,6 +27,7 @@ from penstock.driver.adoption import adopt
 from penstock.driver.committers import Commit, Committers
 from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
+from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
 from penstock.driver.splits import with_splits
 from penstock.errors import (
@@ -78,7 +78,7 @@ class Job:
     def __init__(
         self,
         nodes: tuple[Node, ...],
-        name: str,
+        name: str | None,
         configuration: Configuration,
         defaults: PlanDefaults,
         make_executor: MakeExecutor,
@@ -86,7 +86,7 @@ class Job:
         listeners: list[Listener],
         parameters: Mapping[str, str],
     ) -> None:
-        self.name = name
+        self.name = name or configuration.get(options.PIPELINE_NAME)
         self.configuration = configuration
         self.status = JobStatus.CREATED
         self.reports: list[EpochReport] = []
@@ -99,7 +99,7 @@ class Job:
         self._stop = threading.Event()
         self._executor: Executor | None = None
         self._checkpoints = CheckpointConfig(configuration)
-        self.job_id = configuration.get(options.JOB_ID) or _slug(name)
+        self.job_id = job_id_of(configuration, name)
         directory = configuration.get(options.CHECKPOINT_DIR)
         self._temporary = directory is None
         if directory is None:
@@ -363,10 +363,6 @@ def _check_bounded(plan: PhysicalPlan) -> None:
                 f"source {head.name!r} ({head.location}) in BATCH mode",
                 "it never ends; use RuntimeExecutionMode.STREAMING",
             )
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "job"
 
 
 def _now() -> int:
