@@ -57,7 +57,7 @@ PARALLELISM = _optional(
     "parallelism.default",
     _INT,
     int,
-    "Subtasks per operator; unset, as many as the engine has slots.",
+    "Subtasks per operator; unset or -1, as many as the engine has slots.",
 )
 PIPELINE_NAME = _option("pipeline.name", _STRING, "Penstock Job", "Name shown for the job.")
 MAX_PARALLELISM = _option(

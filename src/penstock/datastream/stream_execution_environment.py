@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from penstock import options
+from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.job_execution_result import JobExecutionResult
@@ -36,7 +37,7 @@ from penstock.driver.epoch_loop import EpochReport
 from penstock.driver.job import Job, RunningJob
 from penstock.errors import InvalidArgumentError, InvalidProgramError, UnsupportedFeatureError
 from penstock.graph.location import user_location
-from penstock.graph.stream_graph import Edge, Node, StreamGraph
+from penstock.graph.stream_graph import MAX_PARALLELISM, Edge, Node, StreamGraph
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
 from penstock.plan.translate import PlanDefaults
 from penstock.runtime.operators.sources import PythonSource
@@ -83,10 +84,10 @@ class StreamExecutionEnvironment:
         return self
 
     def get_parallelism(self) -> int:
-        return self._configuration.get(options.PARALLELISM) or slots(self._configuration)
+        return self._count_of(options.PARALLELISM) or slots(self._configuration)
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        _check_count("max parallelism", max_parallelism)
+        _check_count("max parallelism", max_parallelism, MAX_PARALLELISM)
         self._configuration.set(options.MAX_PARALLELISM, max_parallelism)
         return self
 
@@ -96,8 +97,16 @@ class StreamExecutionEnvironment:
 
     def _max_parallelism(self) -> int | None:
         if self._configuration.contains(options.MAX_PARALLELISM):
-            return self._configuration.get(options.MAX_PARALLELISM)
+            return self._count_of(options.MAX_PARALLELISM, MAX_PARALLELISM)
         return None
+
+    def _count_of(self, option: ConfigOption[Any], most: int | None = None) -> int | None:
+        """A number that may be left open, in Flink's way by -1."""
+        value = self._configuration.get(option)
+        if value is None or value == ExecutionConfig.PARALLELISM_DEFAULT:
+            return None
+        _check_count(option.key, value, most)
+        return int(value)
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
         self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
@@ -343,6 +352,6 @@ class StreamExecutionEnvironment:
         return frame_of_spool(self._configuration, directory, schema)
 
 
-def _check_count(what: str, value: Any) -> None:
+def _check_count(what: str, value: Any, most: int | None = None) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidArgumentError.of(what, "a positive int", value)
