@@ -145,7 +145,8 @@ CHECKPOINT_RETENTION = _choice(
     "execution.checkpointing.externalized-checkpoint-retention",
     "NO_EXTERNALIZED_CHECKPOINTS",
     ("DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
-    "What happens to checkpoints when the job is cancelled.",
+    "Whether a cancelled job keeps its checkpoint: only if it is to be retained. One that fails or "
+    "is interrupted (Ctrl-C, a dead driver) always does.",
 )
 TOLERABLE_FAILED_CHECKPOINTS = _option(
     "execution.checkpointing.tolerable-failed-checkpoints",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -304,6 +305,7 @@ class StreamExecutionEnvironment:
         """Run the program; the values that reach a collecting sink come back as an iterator."""
         arrived: queue.Queue[list[Any]] = queue.Queue(maxsize=_COLLECTED_EPOCHS)
         closed = False
+        handled = sys.exc_info()[1]  # we may be called while an error is dealt with
 
         def collect(committables: list[Committable]) -> None:
             values = [value for item in committables for value in item.data]
@@ -323,7 +325,10 @@ class StreamExecutionEnvironment:
         def close() -> None:
             nonlocal closed
             closed = True
-            running.job.cancel()
+            if sys.exc_info()[1] is handled:
+                running.job.cancel()
+            else:  # an error or Ctrl-C in the program: it may be started again, and go on
+                running.job.interrupt()
 
         def values() -> Iterator[Any]:
             while True:

@@ -97,6 +97,7 @@ class Job:
         self._listeners = listeners
         self._parameters = parameters
         self._stop = threading.Event()
+        self._given_up = False
         self._executor: Executor | None = None
         self._checkpoints = CheckpointConfig(configuration)
         self.job_id = job_id_of(configuration, name)
@@ -123,6 +124,12 @@ class Job:
         return JobExecutionResult(JobID(self.job_id), millis, {})
 
     def cancel(self) -> None:
+        """Give the job up: it stops, and its checkpoint goes unless it is to be retained."""
+        self._given_up = True
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """Stop, with the checkpoint kept: started again, the program goes on from there."""
         if not self.status.is_terminal_state():
             self.status = JobStatus.CANCELLING
         self._stop.set()
@@ -230,7 +237,7 @@ class Job:
             except RunAgain:
                 continue
             except KeyboardInterrupt:
-                self.cancel()
+                self.interrupt()
                 raise
             except _WORTH_A_RESTART as error:
                 if self._stop.is_set():
@@ -269,11 +276,11 @@ class Job:
     # End
 
     def _clean_up(self) -> None:
-        """A finished job needs its files no more; a failed one goes on from them."""
+        """A finished job needs its files no more; a failed or interrupted one goes on from them."""
         retention = self._checkpoints.get_externalized_checkpoint_retention()
         delete = self.status is JobStatus.FINISHED or (
-            self.status is JobStatus.CANCELED
-            and retention is ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION
+            self._given_up
+            and retention is not ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
         )
         if delete:
             # Renamed first: half a checkpoint must not be found if this process dies meanwhile.
@@ -340,12 +347,12 @@ class RunningJob(JobClient):
         return CompletableFuture.failed(_no_savepoints())
 
     def wait(self) -> JobExecutionResult:
-        """Block until the end; Ctrl-C cancels the job."""
+        """Block until the end; Ctrl-C stops the job, which goes on when it is started again."""
         try:
             while self._thread.is_alive():
                 self._thread.join(0.2)
         except KeyboardInterrupt:
-            self.job.cancel()
+            self.job.interrupt()
             self._thread.join()
             raise
         return self._result.result()
