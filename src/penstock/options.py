@@ -95,7 +95,8 @@ RUNTIME_MODE = _choice(
     "execution.runtime-mode",
     "STREAMING",
     ("STREAMING", "BATCH", "AUTOMATIC"),
-    "Whether keyed aggregates give every update or only the last value.",
+    "Whether keyed aggregates give every update (STREAMING) or only the last value (BATCH); "
+    "AUTOMATIC is BATCH if all sources end.",
 )
 
 # Checkpoints and state
@@ -161,14 +162,14 @@ RECOVERY_PATH = _optional(
     "execution.state-recovery.path",
     _STRING,
     str,
-    "Savepoint or checkpoint to start from.",
+    "Not supported yet, and refused: a job goes on from the newest checkpoint of its job id.",
     "execution.savepoint.path",
 )
 RECOVERY_IGNORE_UNCLAIMED = _option(
     "execution.state-recovery.ignore-unclaimed-state",
     _BOOLEAN,
     False,
-    "Start even if the savepoint has state of operators that are gone.",
+    "No effect yet: a checkpoint with state of operators that are gone is refused.",
     "execution.savepoint.ignore-unclaimed-state",
 )
 STATE_BACKEND = _choice(

@@ -100,6 +100,7 @@ class Job:
         self._given_up = False
         self._executor: Executor | None = None
         self._checkpoints = CheckpointConfig(configuration)
+        _refuse_recovery_path(configuration)
         self.job_id = job_id_of(configuration, name)
         directory = configuration.get(options.CHECKPOINT_DIR)
         self._temporary = directory is None
@@ -145,7 +146,6 @@ class Job:
             local_dir = os.path.join(tempfile.gettempdir(), f"penstock-{os.getuid()}")
         if self._temporary:
             local_dir = os.path.join(self._directory, "stores")
-        mode = configuration.get(options.RUNTIME_MODE)
         settings = JobSettings(
             job_id=self.job_id,
             job_name=self.name,
@@ -156,13 +156,20 @@ class Job:
             cache_entries=configuration.get(options.STATE_CACHE_ENTRIES),
             max_records_per_epoch=configuration.get(options.MAX_RECORDS_PER_EPOCH),
             epoch_seconds=self._epoch_seconds(),
-            batch=str(mode).upper() == "BATCH",
+            batch=self._is_batch(),
             parameters={**configuration.to_dict(), **self._parameters},
         )
         plan = translate(self._nodes, self._defaults, settings)
         if settings.batch:
             _check_bounded(plan)
         return plan
+
+    def _is_batch(self) -> bool:
+        mode = str(self.configuration.get(options.RUNTIME_MODE)).upper()
+        if mode != "AUTOMATIC":
+            return mode == "BATCH"
+        sources = [node.operator for node in self._nodes if not node.inputs]
+        return all(getattr(source, "bounded", True) for source in sources)
 
     def _epoch_seconds(self) -> float:
         """The checkpoint interval bounds what is lost in a crash, so it bounds an epoch."""
@@ -356,6 +363,16 @@ class RunningJob(JobClient):
             self._thread.join()
             raise
         return self._result.result()
+
+
+def _refuse_recovery_path(configuration: Configuration) -> None:
+    path = configuration.get(options.RECOVERY_PATH)
+    if path is not None:
+        raise UnsupportedFeatureError.of(
+            f"{options.RECOVERY_PATH.key} ({path})",
+            "a job goes on from the newest checkpoint of its penstock.job-id below "
+            "execution.checkpointing.dir; set those",
+        )
 
 
 def _no_savepoints() -> PenstockError:
