@@ -104,7 +104,8 @@ CHECKPOINT_INTERVAL = _optional(
     "execution.checkpointing.interval",
     _DURATION,
     int,
-    "Shortest time between two checkpoints; unset, every epoch is one if a directory is set.",
+    "Longest time that an epoch reads Python sources before it is checkpointed; it ends earlier "
+    "when there is no more to read. Unset, 10 s.",
 )
 CHECKPOINT_MODE = _choice(
     "execution.checkpointing.mode",
@@ -130,7 +131,7 @@ CHECKPOINT_MIN_PAUSE = _option(
     "execution.checkpointing.min-pause",
     _DURATION,
     0,
-    "Time that must pass between the end of one checkpoint and the next.",
+    "Shortest time from the end of one checkpoint to the start of the next epoch.",
 )
 CHECKPOINT_TIMEOUT = _option(
     "execution.checkpointing.timeout", _DURATION, 10 * _MINUTE, "When a checkpoint is given up."
@@ -153,7 +154,7 @@ TOLERABLE_FAILED_CHECKPOINTS = _option(
     "execution.checkpointing.tolerable-failed-checkpoints",
     _INT,
     0,
-    "Failed checkpoints in a row before the job fails.",
+    "No effect yet: a checkpoint that cannot be written fails the job.",
 )
 SNAPSHOT_COMPRESSION = _option(
     "execution.checkpointing.snapshot-compression", _BOOLEAN, False, "Compress state files."

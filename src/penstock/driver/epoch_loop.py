@@ -71,6 +71,7 @@ class EpochLoop:
         commit_sinks: Callable[[Prepared], None],
         listener: Callable[[EpochReport], None],
         after_commit: Callable[[Manifest], None] = lambda manifest: None,
+        min_pause: float = 0.0,
     ) -> None:
         self.plan = plan
         self.base = base
@@ -84,6 +85,8 @@ class EpochLoop:
         self._frozen_edges = {edge.index for edge in frozen}
         self._attempts = 0
         self._again = 0
+        self._min_pause = min_pause
+        self._checkpointed = float("-inf")
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
 
@@ -96,6 +99,10 @@ class EpochLoop:
     def ended(self) -> bool:
         """Whether the last epoch of the job has been committed."""
         return self.base is not None and self.base.final
+
+    def pause_left(self) -> float:
+        """Seconds until the next epoch may begin; executors wait as long, or until told to stop."""
+        return max(0.0, self._checkpointed + self._min_pause - time.monotonic())
 
     def exhausted(self) -> bool:
         """Whether every Python source has been read to its end."""
@@ -144,6 +151,7 @@ class EpochLoop:
             self._run_again(order, verdict.conflict)
         before_commit = time.perf_counter()
         self._commit(order, acknowledgements, batch, offsets)
+        self._checkpointed = time.monotonic()
         steps["commit"] = time.perf_counter() - before_commit
         self._again = 0
         self._report(order, acknowledgements, batch, started, steps)

@@ -172,7 +172,7 @@ class Job:
         return all(getattr(source, "bounded", True) for source in sources)
 
     def _epoch_seconds(self) -> float:
-        """The checkpoint interval bounds what is lost in a crash, so it bounds an epoch."""
+        """An epoch is a checkpoint, so the checkpoint interval is how long an epoch reads."""
         interval = self._checkpoints.get_checkpoint_interval()
         return interval / 1000 if interval > 0 else _LONGEST_READ_SECONDS
 
@@ -198,6 +198,7 @@ class Job:
                 committers.commit,
                 self._on_epoch,
                 keeper.after_commit,
+                self._checkpoints.get_min_pause_between_checkpoints() / 1000,
             )
             loop.transform = keeper.transform
             self.status = JobStatus.RUNNING
@@ -232,7 +233,7 @@ class Job:
 
     def _run_with_restarts(self, plan: PhysicalPlan, plan_path: str, loop: EpochLoop) -> None:
         policy = self._policy()
-        interval = self._interval()
+        interval = self.configuration.get(options.EPOCH_INTERVAL) / 1000
         while True:
             epoch_before = loop.base
             executor = self._executor = self._make_executor(plan, plan_path, interval)
@@ -269,10 +270,6 @@ class Job:
 
     def _checkpointing(self) -> bool:
         return not self._temporary or self._checkpoints.is_checkpointing_enabled()
-
-    def _interval(self) -> float:
-        pause = self._checkpoints.get_min_pause_between_checkpoints()
-        return max(self.configuration.get(options.EPOCH_INTERVAL), pause) / 1000
 
     def _on_epoch(self, report: EpochReport) -> None:
         self.reports.append(report)

@@ -87,7 +87,10 @@ class SparkExecutor:
         """Epochs until the input ends or `stopping` says so."""
         if not self._finished_streaming(loop):
             self._stream(loop, stopping)
-        while not stopping() and not loop.exhausted():
+        while not loop.exhausted():
+            self._pause.wait(loop.pause_left())
+            if stopping():
+                break
             self._extra_epoch(loop, final=False)
         if not stopping():
             self._extra_epoch(loop, final=True)
@@ -138,7 +141,8 @@ class SparkExecutor:
         self, loop: EpochLoop, stopping: Callable[[], bool]
     ) -> Callable[[DataFrame, int], None]:
         def on_batch(frame: DataFrame, batch: int) -> None:
-            if stopping() or (not self._frames.has_spark_sources and loop.exhausted()):
+            self._pause.wait(loop.pause_left())
+            if stopping() or self._finished_streaming(loop):
                 self._end_query()
             before = loop.base
             self._busy = True
@@ -156,6 +160,9 @@ class SparkExecutor:
                 self._busy = False
             if self._frames.ticking and _idle(before, loop):
                 self._pause.wait(_IDLE_SECONDS)
+            if not self._frames.ends_by_itself and not self._finished_streaming(loop):
+                # Here rather than above: only then does Spark look for what is there to be read.
+                self._pause.wait(loop.pause_left())
 
         return on_batch
 
