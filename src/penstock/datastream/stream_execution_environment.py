@@ -360,3 +360,5 @@ class StreamExecutionEnvironment:
 def _check_count(what: str, value: Any, most: int | None = None) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidArgumentError.of(what, "a positive int", value)
+    if most is not None and value > most:
+        raise InvalidArgumentError.of(what, f"at most {most}", value)
