@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.base import (
     Boundedness,
     InitContext,
@@ -73,11 +75,8 @@ def test_a_long_interval_is_not_waited_for(env: Any) -> None:
 PAUSE = 0.4
 
 
-@pytest.mark.parametrize("pause", [PAUSE, 0])
-def test_the_pause_begins_at_the_end_of_a_checkpoint(make_env: Any, pause: float) -> None:
-    """Epochs last longer than the pause, so one from start to start would be over before."""
-    env = make_env({"execution.checkpointing.interval": "10 ms"})
-    env.get_checkpoint_config().set_min_pause_between_checkpoints(int(pause * 1000))
+def watched(env: Any) -> list[tuple[float, float]]:
+    """When each epoch of the job begins and ends; the last one, which reads nothing, left out."""
     spans: list[tuple[float, float]] = []
 
     def watch(report: EpochReport) -> None:
@@ -86,13 +85,39 @@ def test_the_pause_begins_at_the_end_of_a_checkpoint(make_env: Any, pause: float
             spans.append((now - report.seconds, now))
 
     env.add_epoch_listener(watch)
+    return spans
+
+
+def gaps_of(spans: list[tuple[float, float]]) -> list[float]:
+    return [start - end for (_, end), (start, _) in pairwise(spans)]
+
+
+@pytest.mark.parametrize("pause", [PAUSE, 0])
+def test_the_pause_begins_at_the_end_of_a_checkpoint(make_env: Any, pause: float) -> None:
+    """Epochs last longer than the pause, so one from start to start would be over before."""
+    env = make_env({"execution.checkpointing.interval": "10 ms"})
+    env.get_checkpoint_config().set_min_pause_between_checkpoints(int(pause * 1000))
+    spans = watched(env)
     assert sorted(env.from_source(Slow(4, 0.5)).execute_and_collect()) == [0, 1, 2, 3]
-    gaps = [start - end for (_, end), (start, _) in pairwise(spans)]
+    gaps = gaps_of(spans)
     assert len(gaps) >= 3
     if pause:
         assert min(gaps) >= PAUSE - 0.02  # the listener is called a moment after the end
     else:
         assert min(gaps) < PAUSE
+
+
+@pytest.mark.spark
+def test_the_pause_between_batches_of_spark(spark: Any) -> None:
+    """On Spark only: a frame of twelve files, of which an epoch reads four."""
+    settings = {"execution.checkpointing.min-pause": "400 ms", "parallelism.default": "1"}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    spans = watched(env)
+    stream = env.from_spark(spark.range(0, 24, 1, 12), record_type=tuple)
+    assert sorted(stream.execute_and_collect()) == [(n,) for n in range(24)]
+    gaps = gaps_of(spans)
+    assert len(gaps) >= 2
+    assert min(gaps) >= PAUSE - 0.02
 
 
 @pytest.mark.parametrize(
