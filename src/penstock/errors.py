@@ -240,6 +240,14 @@ class CheckpointMismatchError(CheckpointError):
         )
 
     @classmethod
+    def other_source(cls, now: str, keep: str) -> CheckpointMismatchError:
+        return cls(
+            f"{now} cannot go on from this checkpoint, whose positions are those of another; "
+            f"{keep}, or start anew with another penstock.job-id or a clean "
+            "execution.checkpointing.dir"
+        )
+
+    @classmethod
     def changed_type(
         cls, operator: str, state: str, stored: object, declared: object
     ) -> CheckpointMismatchError:

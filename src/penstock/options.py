@@ -57,7 +57,7 @@ PARALLELISM = _optional(
     "parallelism.default",
     _INT,
     int,
-    "Subtasks per operator; unset, as many as the engine has slots.",
+    "Subtasks per operator; unset or -1, as many as the engine has slots.",
 )
 PIPELINE_NAME = _option("pipeline.name", _STRING, "Penstock Job", "Name shown for the job.")
 MAX_PARALLELISM = _optional(
@@ -102,7 +102,8 @@ RUNTIME_MODE = _choice(
     "execution.runtime-mode",
     "STREAMING",
     ("STREAMING", "BATCH", "AUTOMATIC"),
-    "Whether keyed aggregates give every update or only the last value.",
+    "Whether keyed aggregates give every update (STREAMING) or only the last value (BATCH); "
+    "AUTOMATIC is BATCH if all sources end.",
 )
 
 # Checkpoints and state
@@ -110,7 +111,8 @@ CHECKPOINT_INTERVAL = _optional(
     "execution.checkpointing.interval",
     _DURATION,
     int,
-    "Shortest time between two checkpoints; unset, every epoch is one if a directory is set.",
+    "Longest time that an epoch reads Python sources before it is checkpointed; it ends earlier "
+    "when there is no more to read. Unset, 10 s.",
 )
 CHECKPOINT_MODE = _choice(
     "execution.checkpointing.mode",
@@ -136,7 +138,7 @@ CHECKPOINT_MIN_PAUSE = _option(
     "execution.checkpointing.min-pause",
     _DURATION,
     0,
-    "Time that must pass between the end of one checkpoint and the next.",
+    "Shortest time from the end of one checkpoint to the start of the next epoch.",
 )
 CHECKPOINT_TIMEOUT = _option(
     "execution.checkpointing.timeout", _DURATION, 10 * _MINUTE, "When a checkpoint is given up."
@@ -152,7 +154,8 @@ CHECKPOINT_RETENTION = _choice(
     "execution.checkpointing.externalized-checkpoint-retention",
     "NO_EXTERNALIZED_CHECKPOINTS",
     ("DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
-    "What happens to checkpoints when the job is cancelled.",
+    "Whether a cancelled job keeps its checkpoint: only if it is to be retained. One that fails or "
+    "is interrupted (Ctrl-C, a dead driver) always does.",
 )
 TOLERABLE_FAILED_CHECKPOINTS = _option(
     "execution.checkpointing.tolerable-failed-checkpoints",
@@ -170,14 +173,14 @@ RECOVERY_PATH = _optional(
     "execution.state-recovery.path",
     _STRING,
     str,
-    "Savepoint or checkpoint to start from.",
+    "Not supported yet, and refused: a job goes on from the newest checkpoint of its job id.",
     "execution.savepoint.path",
 )
 RECOVERY_IGNORE_UNCLAIMED = _option(
     "execution.state-recovery.ignore-unclaimed-state",
     _BOOLEAN,
     False,
-    "Start even if the savepoint has state of operators that are gone.",
+    "No effect yet: a checkpoint with state of operators that are gone is refused.",
     "execution.savepoint.ignore-unclaimed-state",
 )
 STATE_BACKEND = _choice(
@@ -280,7 +283,8 @@ JOB_ID = _optional(
     "penstock.job-id",
     _STRING,
     str,
-    "Identity of the job in the checkpoint directory; unset, made of the job's name.",
+    "Identity of the job in the checkpoint directory; unset, made of the job's name, or of the "
+    "main script's path if it has none.",
 )
 EPOCH_INTERVAL = _option(
     "penstock.epoch.interval",

@@ -47,6 +47,22 @@ def test_an_epoch_writes_what_changed_and_not_the_state(make_env: Any, backend: 
     assert max(second.state_bytes, third.state_bytes) < first.state_bytes / 20
 
 
+@pytest.mark.parametrize(
+    ("backend", "files"), [("hashmap", {"data.mdb"}), ("rocksdb", {"CURRENT", "IDENTITY"})]
+)
+def test_the_backend_is_the_one_asked_for(
+    restartable_env: Any, tmp_path: Path, backend: str, files: set[str]
+) -> None:
+    """Row E5: what lies in the local directory was written by that store."""
+    settings = {"state.backend.type": backend, "penstock.state.cache-entries": "1"}
+    stream = counted(restartable_env(settings), [["a", "b"], ["a", "c"], ["a", "b"]])
+    found = [dict([item]) for item in stream.execute_and_collect()]
+    assert max(item.get("a", 0) for item in found) == 3
+    made = {path.name for path in (tmp_path / "stores").rglob("*") if path.is_file()}
+    assert files <= made
+    assert not made & ({"data.mdb", "CURRENT"} - files)
+
+
 def test_changes_beyond_memory_are_spilled(make_env: Any) -> None:
     """More keys change in an epoch than are held; each is met again after it was spilled."""
     env = make_env({"penstock.state.cache-entries": "50"})
@@ -58,14 +74,17 @@ def test_changes_beyond_memory_are_spilled(make_env: Any) -> None:
     assert reports[0].state_rows > 3000  # written in several parts, some keys more than once
 
 
-def test_as_many_are_retained_as_asked_for(restartable_env: Any, tmp_path: Path) -> None:
-    env = restartable_env({"execution.checkpointing.num-retained": "3"})
+@pytest.mark.parametrize("retained", [1, 12])
+def test_as_many_are_retained_as_asked_for(
+    restartable_env: Any, tmp_path: Path, retained: int
+) -> None:
+    env = restartable_env({"execution.checkpointing.num-retained": str(retained)})
     with pytest.raises(UserFunctionError, match="on cue"):
         list(counted(env, [[i] for i in range(20)] + [["fail"]]).execute_and_collect())
     epochs = sorted(int(p.stem) for p in (tmp_path / "checkpoints/job/epochs").glob("*.json"))
-    # Clean-up runs every few epochs, so up to that many more are there.
-    assert epochs[-3:] == [17, 18, 19]
-    assert len(epochs) <= 3 + 8
+    # Clean-up runs every eight epochs, so up to seven more are there.
+    assert retained <= len(epochs) <= retained + 7
+    assert epochs == list(range(20 - len(epochs), 20))
 
 
 def test_a_finished_job_leaves_no_files(restartable_env: Any, tmp_path: Path) -> None:
@@ -75,12 +94,19 @@ def test_a_finished_job_leaves_no_files(restartable_env: Any, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("retention", "kept"), [("RETAIN_ON_CANCELLATION", True), ("DELETE_ON_CANCELLATION", False)]
+    ("retention", "kept"),
+    [
+        ("RETAIN_ON_CANCELLATION", True),
+        ("DELETE_ON_CANCELLATION", False),
+        ("NO_EXTERNALIZED_CHECKPOINTS", False),
+        (None, False),
+    ],
 )
 def test_a_cancelled_job_keeps_its_checkpoint_if_asked_to(
-    restartable_env: Any, tmp_path: Path, retention: str, kept: bool
+    restartable_env: Any, tmp_path: Path, retention: str | None, kept: bool
 ) -> None:
-    env = restartable_env({"execution.checkpointing.externalized-checkpoint-retention": retention})
+    key = "execution.checkpointing.externalized-checkpoint-retention"
+    env = restartable_env({key: retention} if retention else {})
     reports: list[EpochReport] = []
     env.add_epoch_listener(reports.append)
     counted(env, [[i] for i in range(100_000)]).print()
@@ -89,6 +115,7 @@ def test_a_cancelled_job_keeps_its_checkpoint_if_asked_to(
     while len(reports) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     client.cancel().result()
+    assert len(reports) >= 2
     assert bool(list((tmp_path / "checkpoints/job/epochs").glob("*.json"))) is kept
 
 

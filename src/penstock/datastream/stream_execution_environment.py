@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import queue
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from penstock import options
+from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.job_execution_result import JobExecutionResult
@@ -38,7 +40,7 @@ from penstock.driver.epoch_loop import EpochReport
 from penstock.driver.job import Job, RunningJob
 from penstock.errors import InvalidArgumentError, InvalidProgramError, UnsupportedFeatureError
 from penstock.graph.location import user_location
-from penstock.graph.stream_graph import Edge, Node, StreamGraph
+from penstock.graph.stream_graph import MAX_PARALLELISM, Edge, Node, StreamGraph
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
 from penstock.plan.translate import PlanDefaults
 from penstock.runtime.operators.sinks import WriteSink
@@ -46,7 +48,6 @@ from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import PhysicalPlan
 
 _COLLECTED_EPOCHS = 64
-_DEFAULT_NAME = "Penstock Streaming Job"
 
 
 @refusing(REFUSED)
@@ -88,10 +89,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return self
 
     def get_parallelism(self) -> int:
-        return self._configuration.get(options.PARALLELISM) or slots(self._configuration)
+        return self._count_of(options.PARALLELISM) or slots(self._configuration)
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        _check_count("max parallelism", max_parallelism)
+        _check_count("max parallelism", max_parallelism, MAX_PARALLELISM)
         self._configuration.set(options.MAX_PARALLELISM, max_parallelism)
         return self
 
@@ -101,8 +102,16 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def _max_parallelism(self) -> int | None:
         if self._configuration.contains(options.MAX_PARALLELISM):
-            return self._configuration.get(options.MAX_PARALLELISM)
+            return self._count_of(options.MAX_PARALLELISM, MAX_PARALLELISM)
         return None
+
+    def _count_of(self, option: ConfigOption[Any], most: int | None = None) -> int | None:
+        """A number that may be left open, in Flink's way by -1."""
+        value = self._configuration.get(option)
+        if value is None or value == ExecutionConfig.PARALLELISM_DEFAULT:
+            return None
+        _check_count(option.key, value, most)
+        return int(value)
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
         if not isinstance(execution_mode, RuntimeExecutionMode):
@@ -275,11 +284,11 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         sinks = self._pending()
         if not sinks:
             raise InvalidProgramError.nothing_to_run()
-        name = job_name or self._configuration.get(options.PIPELINE_NAME) or _DEFAULT_NAME
+        name = job_name or self._configuration.get(options.PIPELINE_NAME)
         make_executor = executor_for(self._configuration, name)
         return Job(
             self._graph.upstream_of([node.id for node in sinks]),
-            name,
+            job_name,
             Configuration(self._configuration),
             PlanDefaults(
                 self.get_parallelism(),
@@ -299,6 +308,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """Run the program; the values that reach a collecting sink come back as an iterator."""
         arrived: queue.Queue[list[Any]] = queue.Queue(maxsize=_COLLECTED_EPOCHS)
         closed = False
+        handled = sys.exc_info()[1]  # we may be called while an error is dealt with
 
         def collect(committables: list[Committable]) -> None:
             values = [value for item in committables for value in item.data]
@@ -318,7 +328,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         def close() -> None:
             nonlocal closed
             closed = True
-            running.job.cancel()
+            if sys.exc_info()[1] is handled:
+                running.job.cancel()
+            else:  # an error or Ctrl-C in the program: it may be started again, and go on
+                running.job.interrupt()
 
         def values() -> Iterator[Any]:
             while True:
@@ -348,6 +361,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return frame_of_spool(self._configuration, directory, schema)
 
 
-def _check_count(what: str, value: Any) -> None:
+def _check_count(what: str, value: Any, most: int | None = None) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidArgumentError.of(what, "a positive int", value)
+    if most is not None and value > most:
+        raise InvalidArgumentError.of(what, f"at most {most}", value)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import base64
 import logging
-import pickle
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from penstock.datastream.checkpointing_mode import CheckpointingMode
-from penstock.datastream.connectors.base import Committable, Committer
 from penstock.driver.acceptance import judge
 from penstock.driver.adoption import check_types
-from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError, SinkCommitError
+from penstock.driver.committers import Prepared, prepared_by, stored_in
+from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource, SparkSource
@@ -33,7 +32,6 @@ _log = logging.getLogger(__name__)
 _MOST_RUNS = 8
 
 Execute = Callable[[EpochOrder], list[Acknowledgement]]
-Commit = Callable[[list[Committable]], None]
 
 
 class RunAgain(Exception):
@@ -70,15 +68,16 @@ class EpochLoop:
         log: CheckpointLog,
         base: Manifest | None,
         mode: CheckpointingMode,
-        committers: Mapping[str, Committer | Commit],
+        commit_sinks: Callable[[Prepared], None],
         listener: Callable[[EpochReport], None],
         after_commit: Callable[[Manifest], None] = lambda manifest: None,
+        min_pause: float = 0.0,
     ) -> None:
         self.plan = plan
         self.base = base
         self._log = log
         self._mode = mode
-        self._committers = committers
+        self._commit_sinks = commit_sinks
         self._listener = listener
         self._after_commit = after_commit
         # At most once there is no second run, so none that learns which edges must be frozen.
@@ -86,18 +85,24 @@ class EpochLoop:
         self._frozen_edges = {edge.index for edge in frozen}
         self._attempts = 0
         self._again = 0
+        self._min_pause = min_pause
+        self._checkpointed = float("-inf")
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
 
     def recover(self) -> None:
         """Repeat what may be missing after the last commit."""
         if self.base is not None and self._mode is not CheckpointingMode.AT_MOST_ONCE:
-            self._commit_sinks(_stored_committables(self.base))
+            self._commit_sinks(stored_in(self.base))
 
     @property
     def ended(self) -> bool:
         """Whether the last epoch of the job has been committed."""
         return self.base is not None and self.base.final
+
+    def pause_left(self) -> float:
+        """Seconds until the next epoch may begin; executors wait as long, or until told to stop."""
+        return max(0.0, self._checkpointed + self._min_pause - time.monotonic())
 
     def exhausted(self) -> bool:
         """Whether every Python source has been read to its end."""
@@ -146,6 +151,7 @@ class EpochLoop:
             self._run_again(order, verdict.conflict)
         before_commit = time.perf_counter()
         self._commit(order, acknowledgements, batch, offsets)
+        self._checkpointed = time.monotonic()
         steps["commit"] = time.perf_counter() - before_commit
         self._again = 0
         self._report(order, acknowledgements, batch, started, steps)
@@ -223,9 +229,9 @@ class EpochLoop:
         offsets: str | None,
     ) -> None:
         manifest = self.transform(self._manifest(order, acknowledgements, batch, offsets))
-        committables = _committables(acknowledgements, order.epoch)
+        prepared = prepared_by(acknowledgements, order.epoch)
         if self._mode is CheckpointingMode.AT_LEAST_ONCE:
-            self._commit_sinks(committables)
+            self._commit_sinks(prepared)
         reach("driver.before_manifest")
         try:
             self._log.commit(manifest)
@@ -236,7 +242,7 @@ class EpochLoop:
         self.base = manifest
         reach("driver.after_manifest")
         if self._mode is not CheckpointingMode.AT_LEAST_ONCE:
-            self._commit_sinks(committables)
+            self._commit_sinks(prepared)
         reach("driver.after_sinks")
         self._after_commit(manifest)
 
@@ -327,19 +333,6 @@ class EpochLoop:
                     )
         return found
 
-    def _commit_sinks(self, committables: dict[str, list[Committable]]) -> None:
-        for uid, items in committables.items():
-            committer = self._committers.get(uid)
-            if committer is None:
-                continue
-            try:
-                if isinstance(committer, Committer):
-                    committer.commit(items)
-                else:
-                    committer(items)
-            except Exception as error:
-                raise SinkCommitError.of(uid, items[0].epoch, error) from error
-
     def _report(
         self,
         order: EpochOrder,
@@ -377,33 +370,6 @@ def _advanced(
         return before
     files = tuple(FileInfo.from_json(file) for file in acknowledgement.files)
     return before.with_segment(acknowledgement.token, epoch, files)
-
-
-def _committables(
-    acknowledgements: list[Acknowledgement], epoch: int
-) -> dict[str, list[Committable]]:
-    found: dict[str, list[Committable]] = {}
-    for a in sorted(acknowledgements, key=lambda a: (a.vertex, a.subtask)):
-        for uid, items in a.committables.items():
-            found.setdefault(uid, []).extend(
-                Committable(epoch, a.subtask, a.token, pickle.loads(item)) for item in items
-            )
-    return found
-
-
-def _stored_committables(manifest: Manifest) -> dict[str, list[Committable]]:
-    return {
-        uid: [
-            Committable(
-                item["epoch"],
-                item["subtask"],
-                item["attempt"],
-                pickle.loads(base64.b64decode(item["data"])),
-            )
-            for item in items
-        ]
-        for uid, items in manifest.committables.items()
-    }
 
 
 def _summed(counts: Any) -> dict[str, int]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import pickle
-import re
 import secrets
 import shutil
 import tempfile
@@ -13,10 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any, Protocol
-
-import cloudpickle
 
 from penstock import options
 from penstock.common.completable_future import CompletableFuture
@@ -27,25 +22,24 @@ from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.common.restart_strategy import restart_strategy_from
 from penstock.datastream.checkpoint_config import CheckpointConfig
-from penstock.datastream.connectors.base import Committer, Split
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.driver.adoption import adopt
-from penstock.driver.epoch_loop import Commit, EpochLoop, EpochReport, RunAgain
+from penstock.driver.committers import Commit, Committers
+from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
+from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
+from penstock.driver.splits import with_splits
 from penstock.errors import (
     EngineError,
     JobCancelledError,
     PenstockError,
     SinkCommitError,
-    UnpicklableError,
     UnsupportedFeatureError,
     UserFunctionError,
 )
 from penstock.graph.stream_graph import Node
 from penstock.plan.translate import PlanDefaults, translate
-from penstock.runtime.operators.sinks import WriteSink
-from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import JobSettings, PhysicalPlan
 from penstock.runtime.plan_file import dump_plan, plan_name
 from penstock.storage.checkpoint_layout import CheckpointLayout
@@ -84,7 +78,7 @@ class Job:
     def __init__(
         self,
         nodes: tuple[Node, ...],
-        name: str,
+        name: str | None,
         configuration: Configuration,
         defaults: PlanDefaults,
         make_executor: MakeExecutor,
@@ -92,7 +86,7 @@ class Job:
         listeners: list[Listener],
         parameters: Mapping[str, str],
     ) -> None:
-        self.name = name
+        self.name = name or configuration.get(options.PIPELINE_NAME)
         self.configuration = configuration
         self.status = JobStatus.CREATED
         self.reports: list[EpochReport] = []
@@ -103,9 +97,11 @@ class Job:
         self._listeners = listeners
         self._parameters = parameters
         self._stop = threading.Event()
+        self._given_up = False
         self._executor: Executor | None = None
         self._checkpoints = CheckpointConfig(configuration)
-        self.job_id = configuration.get(options.JOB_ID) or _slug(name)
+        _refuse_recovery_path(configuration)
+        self.job_id = job_id_of(configuration, name)
         directory = configuration.get(options.CHECKPOINT_DIR)
         self._temporary = directory is None
         if directory is None:
@@ -129,6 +125,12 @@ class Job:
         return JobExecutionResult(JobID(self.job_id), millis, {})
 
     def cancel(self) -> None:
+        """Give the job up: it stops, and its checkpoint goes unless it is to be retained."""
+        self._given_up = True
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """Stop, with the checkpoint kept: started again, the program goes on from there."""
         if not self.status.is_terminal_state():
             self.status = JobStatus.CANCELLING
         self._stop.set()
@@ -144,7 +146,6 @@ class Job:
             local_dir = os.path.join(tempfile.gettempdir(), f"penstock-{os.getuid()}")
         if self._temporary:
             local_dir = os.path.join(self._directory, "stores")
-        mode = configuration.get(options.RUNTIME_MODE)
         settings = JobSettings(
             job_id=self.job_id,
             job_name=self.name,
@@ -155,7 +156,7 @@ class Job:
             cache_entries=configuration.get(options.STATE_CACHE_ENTRIES),
             max_records_per_epoch=configuration.get(options.MAX_RECORDS_PER_EPOCH),
             epoch_seconds=self._epoch_seconds(),
-            batch=str(mode).upper() == "BATCH",
+            batch=self._is_batch(),
             parameters={**configuration.to_dict(), **self._parameters},
         )
         plan = translate(self._nodes, self._defaults, settings)
@@ -163,8 +164,15 @@ class Job:
             _check_bounded(plan)
         return plan
 
+    def _is_batch(self) -> bool:
+        mode = str(self.configuration.get(options.RUNTIME_MODE)).upper()
+        if mode != "AUTOMATIC":
+            return mode == "BATCH"
+        sources = [node.operator for node in self._nodes if not node.inputs]
+        return all(getattr(source, "bounded", True) for source in sources)
+
     def _epoch_seconds(self) -> float:
-        """The checkpoint interval bounds what is lost in a crash, so it bounds an epoch."""
+        """An epoch is a checkpoint, so the checkpoint interval is how long an epoch reads."""
         interval = self._checkpoints.get_checkpoint_interval()
         return interval / 1000 if interval > 0 else _LONGEST_READ_SECONDS
 
@@ -173,8 +181,9 @@ class Job:
             self._remove_leftovers()
             log = CheckpointLog(self._fs, self.layout)
             base = self._base(log)
-            plan = self._with_splits(self.plan)
+            plan, base = with_splits(self.plan, base, self._fs, self.layout)
             plan_path = self._write_plan(plan)
+            committers = Committers(plan, self._collectors)
             keeper = Housekeeper(
                 log,
                 plan,
@@ -186,9 +195,10 @@ class Job:
                 log,
                 base,
                 self._checkpoints.get_checkpointing_mode(),
-                self._committers(plan),
+                committers.commit,
                 self._on_epoch,
                 keeper.after_commit,
+                self._checkpoints.get_min_pause_between_checkpoints() / 1000,
             )
             loop.transform = keeper.transform
             self.status = JobStatus.RUNNING
@@ -196,6 +206,7 @@ class Job:
                 self._run_with_restarts(plan, plan_path, loop)
             finally:
                 keeper.close()
+                committers.close()
             self.status = JobStatus.CANCELED if self._stop.is_set() else JobStatus.FINISHED
             self._clean_up()
 
@@ -212,50 +223,17 @@ class Job:
         _log.info("job %s goes on from epoch %d", self.name, base.epoch)
         return base
 
-    def _with_splits(self, plan: PhysicalPlan) -> PhysicalPlan:
-        """Splits are made once and kept: positions are meant for exactly those."""
-        splits: dict[str, tuple[Split, ...]] = {}
-        for vertex in plan.vertices:
-            head = vertex.operators[0]
-            if not isinstance(head.operator, PythonSource):
-                continue
-            path = os.path.join(self.layout.source(vertex.uid), "splits")
-            if self._fs.exists(path):
-                splits[head.uid] = pickle.loads(self._fs.read(path))
-                continue
-            made = tuple(head.operator.source.create_splits(vertex.parallelism))
-            try:
-                data = cloudpickle.dumps(made)
-            except Exception as error:
-                what = f"what {head.name!r} ({head.location}) reads"
-                raise UnpicklableError.of(what, error) from error
-            self._fs.write(path, data)
-            splits[head.uid] = made
-        return replace(plan, splits=splits)
-
     def _write_plan(self, plan: PhysicalPlan) -> str:
         data = dump_plan(plan)
         path = os.path.join(self.layout.plans, plan_name(data))
         self._fs.write(path, data)
         return path
 
-    def _committers(self, plan: PhysicalPlan) -> dict[str, Committer | Commit]:
-        found: dict[str, Committer | Commit] = {}
-        for vertex in plan.vertices:
-            for operator in vertex.operators:
-                if not isinstance(operator.operator, WriteSink):
-                    continue
-                collector = self._collectors.get(operator.node_id)
-                committer = collector or operator.operator.sink.create_committer()
-                if committer is not None:
-                    found[operator.uid] = committer
-        return found
-
     # Run
 
     def _run_with_restarts(self, plan: PhysicalPlan, plan_path: str, loop: EpochLoop) -> None:
         policy = self._policy()
-        interval = self._interval()
+        interval = self.configuration.get(options.EPOCH_INTERVAL) / 1000
         while True:
             epoch_before = loop.base
             executor = self._executor = self._make_executor(plan, plan_path, interval)
@@ -267,7 +245,7 @@ class Job:
             except RunAgain:
                 continue
             except KeyboardInterrupt:
-                self.cancel()
+                self.interrupt()
                 raise
             except _WORTH_A_RESTART as error:
                 if self._stop.is_set():
@@ -293,10 +271,6 @@ class Job:
     def _checkpointing(self) -> bool:
         return not self._temporary or self._checkpoints.is_checkpointing_enabled()
 
-    def _interval(self) -> float:
-        pause = self._checkpoints.get_min_pause_between_checkpoints()
-        return max(self.configuration.get(options.EPOCH_INTERVAL), pause) / 1000
-
     def _on_epoch(self, report: EpochReport) -> None:
         self.reports.append(report)
         del self.reports[:-1000]
@@ -306,11 +280,11 @@ class Job:
     # End
 
     def _clean_up(self) -> None:
-        """A finished job needs its files no more; a failed one goes on from them."""
+        """A finished job needs its files no more; a failed or interrupted one goes on from them."""
         retention = self._checkpoints.get_externalized_checkpoint_retention()
         delete = self.status is JobStatus.FINISHED or (
-            self.status is JobStatus.CANCELED
-            and retention is ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION
+            self._given_up
+            and retention is not ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
         )
         if delete:
             # Renamed first: half a checkpoint must not be found if this process dies meanwhile.
@@ -377,15 +351,25 @@ class RunningJob(JobClient):
         return CompletableFuture.failed(_no_savepoints())
 
     def wait(self) -> JobExecutionResult:
-        """Block until the end; Ctrl-C cancels the job."""
+        """Block until the end; Ctrl-C stops the job, which goes on when it is started again."""
         try:
             while self._thread.is_alive():
                 self._thread.join(0.2)
         except KeyboardInterrupt:
-            self.job.cancel()
+            self.job.interrupt()
             self._thread.join()
             raise
         return self._result.result()
+
+
+def _refuse_recovery_path(configuration: Configuration) -> None:
+    path = configuration.get(options.RECOVERY_PATH)
+    if path is not None:
+        raise UnsupportedFeatureError.of(
+            f"{options.RECOVERY_PATH.key} ({path})",
+            "a job goes on from the newest checkpoint of its penstock.job-id below "
+            "execution.checkpointing.dir; set those",
+        )
 
 
 def _no_savepoints() -> PenstockError:
@@ -400,10 +384,6 @@ def _check_bounded(plan: PhysicalPlan) -> None:
                 f"source {head.name!r} ({head.location}) in BATCH mode",
                 "it never ends; use RuntimeExecutionMode.STREAMING",
             )
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "job"
 
 
 def _now() -> int:

@@ -6,6 +6,7 @@ ordered as an exchange would order them, instances live from epoch to epoch.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable
 
@@ -34,10 +35,15 @@ class LocalExecutor:
                 )
         self._plan = load_plan(plan_path)
         self._interval = interval
+        self._closed = threading.Event()
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """Epochs until the input ends or `stopping` says so."""
-        while not stopping() and not loop.exhausted():
+        earliest = 0.0
+        while not loop.exhausted():
+            self._closed.wait(max(0.0, earliest - time.monotonic(), loop.pause_left()))
+            if stopping():
+                break
             started = time.monotonic()
             before = loop.base
             _close(loop, self.execute, final=False)
@@ -46,8 +52,7 @@ class LocalExecutor:
                 and loop.base is not None
                 and (before.sources == loop.base.sources)
             )
-            pause = max(self._interval, _IDLE_SECONDS if idle else 0)
-            time.sleep(max(0.0, pause - (time.monotonic() - started)))
+            earliest = started + max(self._interval, _IDLE_SECONDS if idle else 0)
         if not stopping():
             _close(loop, self.execute, final=True)
 
@@ -90,7 +95,8 @@ class LocalExecutor:
         )
 
     def close(self) -> None:
-        """Nothing is held."""
+        """End waiting."""
+        self._closed.set()
 
 
 def _close(

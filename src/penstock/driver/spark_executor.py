@@ -87,7 +87,10 @@ class SparkExecutor:
         """Epochs until the input ends or `stopping` says so."""
         if not self._finished_streaming(loop):
             self._stream(loop, stopping)
-        while not stopping() and not loop.exhausted():
+        while not loop.exhausted():
+            self._pause.wait(loop.pause_left())
+            if stopping():
+                break
             self._extra_epoch(loop, final=False)
         if not stopping():
             self._extra_epoch(loop, final=True)
@@ -138,7 +141,8 @@ class SparkExecutor:
         self, loop: EpochLoop, stopping: Callable[[], bool]
     ) -> Callable[[DataFrame, int], None]:
         def on_batch(frame: DataFrame, batch: int) -> None:
-            if stopping() or (not self._frames.has_spark_sources and loop.exhausted()):
+            self._rest(loop)
+            if stopping() or self._finished_streaming(loop):
                 self._end_query()
             before = loop.base
             self._busy = True
@@ -156,8 +160,16 @@ class SparkExecutor:
                 self._busy = False
             if self._frames.ticking and _idle(before, loop):
                 self._pause.wait(_IDLE_SECONDS)
+            if not self._frames.ends_by_itself:
+                # Before Spark looks for what there is to read, lest that be old when it is read.
+                self._rest(loop)
 
         return on_batch
+
+    def _rest(self, loop: EpochLoop) -> None:
+        """The pause that must lie between two checkpoints, if another is to come."""
+        if not self._finished_streaming(loop):
+            self._pause.wait(loop.pause_left())
 
     def _end_query(self) -> NoReturn:
         """Have the query stopped by the thread that waits for it, without a commit of Spark's."""

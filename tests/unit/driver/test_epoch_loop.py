@@ -42,15 +42,15 @@ class Driver:
             self.log,
             self.log.newest("job"),
             mode,
-            {"sink": self._commit},
+            self._commit,
             self.reports.append,
             self.manifests.append,
         )
 
-    def _commit(self, items: list[Committable]) -> None:
+    def _commit(self, prepared: dict[str, list[Committable]]) -> None:
         if self.sink_fails:
             raise OSError("the target is away")
-        self.committed += items
+        self.committed += prepared.get("sink", [])
 
     def execute(self, order: EpochOrder) -> list[Acknowledgement]:
         """Two source subtasks, two counting ones with a sink: each writes and reads a little."""

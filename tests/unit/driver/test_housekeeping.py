@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.driver import housekeeping
-from penstock.driver.housekeeping import Housekeeper, _Rewritten, _shortened
+from penstock.driver.housekeeping import GrowthWatch, Housekeeper, _Rewritten, _shortened
 from penstock.storage.catch_up import CatchUp, catch_up
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.checkpoint_log import CheckpointLog
@@ -328,6 +328,20 @@ def test_a_dead_image_process_is_a_warning_and_another_try(job, caplog, monkeypa
     job.wait()
     assert kinds(job.commit(a="4")) == ["image", "segment"]
     job.history.assert_reachable()
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_state_that_only_grows_is_told(job, caplog, grows):
+    """Row E8: an image after each few epochs, each with more entries than the last, or not."""
+    job.keeper._growth = GrowthWatch(images=3, entries=5)
+    for number in range(12):
+        name = f"k{number}" if grows else f"k{number % 6}"
+        job.commit(**{name: "v"})
+        job.wait()
+    warnings = [r.getMessage() for r in caplog.records if "only grows" in r.getMessage()]
+    assert len(warnings) == (1 if grows else 0)
+    if grows:
+        assert warnings[0].startswith("state s of count only grows: subtask 0 went from ")
 
 
 def test_closing_ends_the_process_without_a_complaint(job, caplog):

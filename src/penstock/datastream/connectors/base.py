@@ -1,7 +1,7 @@
 """Contracts for sources and sinks written in Python.
 
-A source is cut into splits once; a reader then reads any split from any position, and the engine
-keeps the positions in its checkpoints. A sink's writer works in the task, its committer on the
+A source is cut into splits; a reader then reads any split from any position, and the engine keeps
+splits and positions in its checkpoints. A sink's writer works in the task, its committer on the
 driver, after the epoch has been made durable.
 """
 
@@ -116,9 +116,22 @@ class Source(ABC):
     def create_splits(self, parallelism: int) -> Sequence[Split]:
         """The splits, with distinct ids.
 
-        Called once, on the driver, when the job first starts; from then on the checkpoint keeps
-        splits and positions, so a change of parallelism deals out the same splits anew.
+        Called on the driver at every start of the job. When it goes on from a checkpoint it is
+        called with the parallelism of its first start, and `resume` decides what is read. A change
+        of parallelism deals out the same splits anew.
         """
+
+    def resume(self, stored: list[Split], current: list[Split]) -> list[Split]:
+        """The splits of a job that goes on from a checkpoint, on the driver.
+
+        `stored` are those that it had, `current` what `create_splits` gives now. By default the
+        stored ones are kept as they are, and current ones with new ids are added. A split keeps
+        the position that is stored for its id. One that is in the result as it was stored stays
+        finished if it was; another with its id is read again from its position. To refuse, raise
+        an error that says what to do.
+        """
+        known = {split.split_id for split in stored}
+        return [*stored, *(split for split in current if split.split_id not in known)]
 
     @abstractmethod
     def create_reader(self, context: InitContext) -> SourceReader:

@@ -13,6 +13,7 @@ from penstock.datastream.connectors.base import (
     SourceReader,
     Split,
 )
+from penstock.errors import CheckpointMismatchError
 
 __all__ = ["CollectionSource"]
 
@@ -28,10 +29,14 @@ class CollectionSource(Source):
         return Boundedness.BOUNDED
 
     def create_splits(self, parallelism: int) -> list[Split]:
-        # The values ride in the splits, so a job restored from a checkpoint reads what it was
-        # started with even if the program has since changed.
         parts = min(parallelism, len(self.values))
         return [Split(str(i), self.values[i::parts], 0) for i in range(parts)]
+
+    def resume(self, stored: list[Split], current: list[Split]) -> list[Split]:
+        """The values as the program has them now: a mistake in them may have been put right."""
+        if not all(isinstance(split.data, list) for split in stored):
+            raise CheckpointMismatchError.other_source("a collection", "keep the source")
+        return current
 
     def create_reader(self, context: InitContext) -> SourceReader:
         return _ListReader()

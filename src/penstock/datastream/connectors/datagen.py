@@ -15,7 +15,7 @@ from penstock.datastream.connectors.base import (
     SourceReader,
     Split,
 )
-from penstock.errors import InvalidArgumentError
+from penstock.errors import CheckpointMismatchError, InvalidArgumentError
 
 __all__ = ["DataGeneratorSource", "GeneratorFunction"]
 
@@ -68,6 +68,14 @@ class DataGeneratorSource(Source):
     def create_splits(self, parallelism: int) -> list[Split]:
         parts = parallelism if self.count is None else min(parallelism, self.count)
         return [Split(str(i), (i, parts), (i, None)) for i in range(parts)]
+
+    def resume(self, stored: list[Split], current: list[Split]) -> list[Split]:
+        """The same cuts; if there are more records now, those that were at their end go on."""
+        if [split.data for split in stored] != [split.data for split in current]:
+            raise CheckpointMismatchError.other_source(
+                f"a generator of {self.count} records in {len(current)} splits", "keep the count"
+            )
+        return current
 
     def create_reader(self, context: InitContext) -> SourceReader:
         return _GeneratorReader(self, context)

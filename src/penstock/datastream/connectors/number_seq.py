@@ -12,7 +12,7 @@ from penstock.datastream.connectors.base import (
     SourceReader,
     Split,
 )
-from penstock.errors import InvalidArgumentError
+from penstock.errors import CheckpointMismatchError, InvalidArgumentError
 
 __all__ = ["NumberSequenceSource", "even_ranges"]
 
@@ -46,6 +46,14 @@ class NumberSequenceSource(Source):
     def create_splits(self, parallelism: int) -> list[Split]:
         ranges = even_ranges(self.start, self.end + 1, parallelism)
         return [Split(str(i), r.stop, r.start) for i, r in enumerate(ranges)]
+
+    def resume(self, stored: list[Split], current: list[Split]) -> list[Split]:
+        """The same cuts; with other bounds, positions would be in the wrong ones."""
+        if stored != current:
+            raise CheckpointMismatchError.other_source(
+                f"a sequence from {self.start} to {self.end}", "keep the bounds"
+            )
+        return stored
 
     def create_reader(self, context: InitContext) -> SourceReader:
         return _RangeReader()
