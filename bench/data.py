@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 KEYS = 10_000
-WARM_UP_FILES = 10
-FILES = 10
-"""Measured ones; those to warm up with come before them and have the same content."""
+WARM_UP_FILES = 100
+FILES = 100
+"""Measured ones, after those to warm up with. There are but ten different ones."""
+_DIFFERENT = 10
 ROWS_PER_FILE = 200_000
 SCHEMA = "id string, ts long, temp double"
 
 _FIRST_MILLIS = 1_700_000_000_000
-_FORMAT = 2
+_FORMAT = 5
 
 
 def readings() -> Path:
@@ -49,7 +50,7 @@ def first_files(count: int) -> str:
 
 def _write(directory: Path) -> None:
     rng = np.random.default_rng(1)
-    for number in range(WARM_UP_FILES, WARM_UP_FILES + FILES):
+    for number in range(_DIFFERENT):
         sensors = rng.integers(0, KEYS, ROWS_PER_FILE)
         spread = np.sort(rng.integers(0, 10_000, ROWS_PER_FILE))
         jitter = rng.integers(-500, 500, ROWS_PER_FILE)
@@ -61,6 +62,7 @@ def _write(directory: Path) -> None:
             }
         )
         pq.write_table(table, directory / f"f{number:03d}.parquet", row_group_size=50_000)
-    for number in range(WARM_UP_FILES):
-        same = directory / f"f{WARM_UP_FILES + number % FILES:03d}.parquet"
-        shutil.copyfile(same, directory / f"f{number:03d}.parquet")
+    for number in range(_DIFFERENT, WARM_UP_FILES + FILES):
+        os.link(
+            directory / f"f{number % _DIFFERENT:03d}.parquet", directory / f"f{number:03d}.parquet"
+        )

@@ -24,7 +24,7 @@ _KINDS = {"spark": "Spark source", "python": "Python source"}
 
 
 def measure(options: Options) -> Report:
-    params = {"cold_epochs": 20 if options.quick else 60, "epochs": 25 if options.quick else 60}
+    params = {"cold_epochs": 100 if options.quick else 200, "epochs": 25 if options.quick else 60}
     found: dict[str, Result] = {}
     for kind, title in _KINDS.items():
         options.say(title)

@@ -15,13 +15,17 @@ _TITLES = {
     _PENSTOCK: "Penstock, 2 cores",
     _SPARK: "transformWithState, 2 cores",
 }
-_FILES_PER_EPOCH = 2
+_FILES_PER_EPOCH = 4
 _COLD_EPOCHS = data.WARM_UP_FILES // _FILES_PER_EPOCH
+_BARE_FILES = 20
+_SPARK_FILES_PER_EPOCH = 2
 _SPARK_COLD_EPOCHS = 1
 _WARM_NOTE = (
-    f"Warm: the {data.FILES * data.ROWS_PER_FILE:,} rows after as many to warm up "
-    f"({_COLD_EPOCHS} epochs), since the JVM goes on compiling for so long. transformWithState: "
-    f"fewer rows, after {_SPARK_COLD_EPOCHS} epoch. Medians over the runs, which alternate."
+    f"Warm: the {data.FILES * data.ROWS_PER_FILE:,} rows after "
+    f"{data.WARM_UP_FILES * data.ROWS_PER_FILE:,} to warm up ({_COLD_EPOCHS} epochs), since the "
+    f"JVM goes on compiling for so long; as many as it takes for the state's files to be rewritten "
+    f"once. transformWithState: fewer rows, after "
+    f"{_SPARK_COLD_EPOCHS} epoch; bare loop: after one. Medians over the runs, which alternate."
 )
 _START_NOTE = "With start: all rows, from execute() to its return, without starting the JVM."
 _CPU_NOTE = (
@@ -52,8 +56,12 @@ def measure(options: Options) -> Report:
 
 def _measured(name: str, base: Params, options: Options) -> Result:
     params = dict(base)
+    if name == _BARE:  # Python needs no warming up
+        params["files"] = _BARE_FILES + _FILES_PER_EPOCH
+        params["cold_epochs"] = 1
     if name == _SPARK:
-        params["files"] = (2 if options.quick else 3) * _FILES_PER_EPOCH
+        params["files"] = (2 if options.quick else 3) * _SPARK_FILES_PER_EPOCH
+        params["files_per_epoch"] = _SPARK_FILES_PER_EPOCH
         params["cold_epochs"] = _SPARK_COLD_EPOCHS
     result = run(f"bench.contenders.{name}:run", params)
     expected = params["files"] * data.ROWS_PER_FILE

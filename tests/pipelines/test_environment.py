@@ -130,3 +130,11 @@ def test_batch_refuses_endless_sources(env: StreamExecutionEnvironment) -> None:
 
     with pytest.raises(UnsupportedFeatureError, match="never ends; use RuntimeExecutionMode"):
         env.execute()
+
+
+def test_a_listener_that_fails_does_not_fail_the_job(
+    env: StreamExecutionEnvironment, caplog: pytest.LogCaptureFixture
+) -> None:
+    env.add_epoch_listener(lambda report: 1 // 0)
+    assert sorted(env.from_sequence(1, 3).execute_and_collect()) == [1, 2, 3]
+    assert "ZeroDivisionError" in caplog.text

@@ -19,19 +19,47 @@ from penstock.storage.file_info import FileInfo
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState, VertexState
 
 
-def adopt(manifest: Manifest, plan: PhysicalPlan, root: str) -> tuple[Manifest, bool]:
+def adopt(
+    manifest: Manifest, plan: PhysicalPlan, root: str, sinks_committed: bool
+) -> tuple[Manifest, bool]:
     """The manifest as the plan needs it, and whether that is another one."""
     _check_operators(manifest, plan, root)
+    if not sinks_committed:
+        _check_sinks(manifest, plan, root)
     vertices = {vertex.uid: _vertex(manifest, vertex) for vertex in plan.vertices}
     if all(manifest.vertices.get(uid) == state for uid, state in vertices.items()):
         return manifest, False
-    changed = replace(manifest, epoch=manifest.epoch + 1, base=manifest.epoch, vertices=vertices)
+    known = _uids(plan)
+    changed = replace(
+        manifest,
+        epoch=manifest.epoch + 1,
+        base=manifest.epoch,
+        vertices=vertices,
+        committables={k: v for k, v in manifest.committables.items() if k in known},
+    )
     return changed, True
+
+
+def _uids(plan: PhysicalPlan) -> set[str]:
+    return {operator.uid for vertex in plan.vertices for operator in vertex.operators}
+
+
+def _check_sinks(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
+    """Output that was prepared, perhaps not committed, and that no sink takes would be lost."""
+    orphans = sorted(set(manifest.committables) - _uids(plan))
+    if orphans:
+        raise CheckpointMismatchError(
+            f"epoch {manifest.epoch} in {root} has output for sinks "
+            f"{', '.join(orphans)}, which may not have been committed before the job died, and "
+            "this program does not have them; "
+            "start the earlier program once more, or give the sinks the uids they had, or use "
+            "another penstock.job-id or execution.checkpointing.dir"
+        )
 
 
 def _check_operators(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
     """State or positions that no operator takes would be lost in silence: refuse."""
-    known = {operator.uid for vertex in plan.vertices for operator in vertex.operators}
+    known = _uids(plan)
     with_state = {name for file in manifest.files() for name in file.operators}
     orphans = sorted((with_state | set(manifest.sources)) - known)
     if orphans:

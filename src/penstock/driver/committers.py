@@ -47,15 +47,26 @@ class Committers:
         return made.commit
 
     def commit(self, prepared: Prepared) -> None:
-        for uid, items in prepared.items():
-            if uid not in self._commits:
-                continue
-            operator, commit = self._commits[uid]
+        """Commit for every sink, even if one fails; what is committed is taken out."""
+        failed: SinkCommitError | None = None
+        for uid, items in list(prepared.items()):
             try:
-                commit(items)
-            except (Exception, SystemExit) as error:
-                sink = f"{operator.name} ({operator.location})"
-                raise SinkCommitError.of(sink, items[0].epoch, error) from error
+                self._commit(uid, items)
+                del prepared[uid]
+            except SinkCommitError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def _commit(self, uid: str, items: list[Committable]) -> None:
+        if uid not in self._commits:
+            return
+        operator, commit = self._commits[uid]
+        try:
+            commit(items)
+        except (Exception, SystemExit) as error:
+            sink = f"{operator.name} ({operator.location})"
+            raise SinkCommitError.of(sink, items[0].epoch, error) from error
 
     def close(self) -> None:
         for committer in self._made:

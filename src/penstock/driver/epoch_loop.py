@@ -87,13 +87,23 @@ class EpochLoop:
         self._again = 0
         self._min_pause = min_pause
         self._checkpointed = float("-inf")
+        # What was prepared and could not be committed; unknown until the base has been seen to.
+        self._uncommitted: Prepared | None = {} if base is None else None
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
 
     def recover(self) -> None:
         """Repeat what may be missing after the last commit."""
-        if self.base is not None and self._mode is not CheckpointingMode.AT_MOST_ONCE:
-            self._commit_sinks(stored_in(self.base))
+        if self.base is None or self._mode is CheckpointingMode.AT_MOST_ONCE:
+            return
+        if self._uncommitted is None:
+            self._uncommitted = stored_in(self.base)
+        self._commit_sinks(self._uncommitted)
+
+    @property
+    def sinks_committed(self) -> bool:
+        """Whether all that the base's epoch prepared has been made visible."""
+        return self._uncommitted == {}
 
     @property
     def ended(self) -> bool:
@@ -241,10 +251,10 @@ class EpochLoop:
             ) from None
         self.base = manifest
         reach("driver.after_manifest")
-        if self._mode is not CheckpointingMode.AT_LEAST_ONCE:
-            self._commit_sinks(prepared)
+        self._uncommitted = prepared
+        self._commit_sinks(prepared)
         reach("driver.after_sinks")
-        self._after_commit(manifest)
+        _afterwards(self._after_commit, manifest)
 
     def _manifest(
         self,
@@ -346,7 +356,8 @@ class EpochLoop:
         for a in acknowledgements:
             for uid, found in a.metrics.items():
                 metrics.setdefault(uid, []).append(found)
-        self._listener(
+        _afterwards(
+            self._listener,
             EpochReport(
                 epoch=order.epoch,
                 seconds=time.perf_counter() - started,
@@ -358,8 +369,16 @@ class EpochLoop:
                 batch=batch,
                 metrics=metrics,
                 seconds_by_step=steps,
-            )
+            ),
         )
+
+
+def _afterwards(call: Callable[[Any], None], argument: Any) -> None:
+    """The epoch has happened: nothing that follows can fail it."""
+    try:
+        call(argument)
+    except Exception:
+        _log.exception("after an epoch was committed")
 
 
 def _advanced(

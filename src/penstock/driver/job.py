@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -31,6 +32,7 @@ from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
 from penstock.driver.splits import with_splits
 from penstock.errors import (
+    CheckpointUnwritableError,
     EngineError,
     JobCancelledError,
     PenstockError,
@@ -42,6 +44,7 @@ from penstock.graph.stream_graph import Node
 from penstock.plan.translate import PlanDefaults, translate
 from penstock.runtime.physical import JobSettings, PhysicalPlan
 from penstock.runtime.plan_file import dump_plan, plan_name
+from penstock.runtime.stores import remove_stores
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.compaction import CompactionPolicy
@@ -58,7 +61,7 @@ _LONGEST_READ_SECONDS = 10.0
 _GONE = ".gone-"
 
 # What may go better next time. Other errors are in the program or its settings.
-_WORTH_A_RESTART = (EngineError, UserFunctionError, SinkCommitError)
+_WORTH_A_RESTART = (EngineError, UserFunctionError, SinkCommitError, CheckpointUnwritableError)
 
 
 class Executor(Protocol):
@@ -105,7 +108,8 @@ class Job:
         directory = configuration.get(options.CHECKPOINT_DIR)
         self._temporary = directory is None
         if directory is None:
-            directory = tempfile.mkdtemp(prefix="penstock-")
+            name_of_its_own = f"penstock-{secrets.token_hex(8)}"
+            directory = os.path.join(tempfile.gettempdir(), name_of_its_own)
         self._fs, self._directory = filesystem_for(directory)
         self.layout = CheckpointLayout.of_job(self._directory, self.job_id)
         self.plan = self._translate()
@@ -113,6 +117,8 @@ class Job:
     def run(self) -> JobExecutionResult:
         """Run to the end, restarts included. Raises what ended it if it was not success."""
         started = time.monotonic()
+        if self._temporary:
+            os.mkdir(self._directory, 0o700)
         try:
             self._run()
         except BaseException:
@@ -180,6 +186,7 @@ class Job:
         with Lease.acquire(self.layout.root, {"job": self.name}):
             self._remove_leftovers()
             log = CheckpointLog(self._fs, self.layout)
+            log.remove_leftovers()
             base = self._base(log)
             plan, base = with_splits(self.plan, base, self._fs, self.layout)
             plan_path = self._write_plan(plan)
@@ -207,6 +214,7 @@ class Job:
             finally:
                 keeper.close()
                 committers.close()
+                self._mark_committed(loop)
             self.status = JobStatus.CANCELED if self._stop.is_set() else JobStatus.FINISHED
             self._clean_up()
 
@@ -214,7 +222,8 @@ class Job:
         newest = log.newest(self.job_id)
         if newest is None:
             return None
-        base, changed = adopt(newest, self.plan, self.layout.root)
+        committed = self._fs.exists(self.layout.committed(newest.epoch))
+        base, changed = adopt(newest, self.plan, self.layout.root, committed)
         if changed:
             if self._fs.exists(self.layout.tried(base.epoch)):
                 # The epoch that was begun before has another number now.
@@ -279,6 +288,12 @@ class Job:
 
     # End
 
+    def _mark_committed(self, loop: EpochLoop) -> None:
+        """So that a program with other sinks may go on from here: no output waits for these."""
+        if loop.base is not None and loop.base.committables and loop.sinks_committed:
+            with contextlib.suppress(CheckpointUnwritableError):
+                self._fs.write(self.layout.committed(loop.base.epoch), b"")
+
     def _clean_up(self) -> None:
         """A finished job needs its files no more; a failed or interrupted one goes on from them."""
         retention = self._checkpoints.get_externalized_checkpoint_retention()
@@ -291,6 +306,7 @@ class Job:
             gone = f"{self.layout.root}{_GONE}{self.plan.settings.run_id}"
             self._fs.rename(self.layout.root, gone)
             self._fs.delete_tree(gone)
+            remove_stores(self.plan.settings)
 
     def _remove_leftovers(self) -> None:
         """What an earlier run had no time to delete."""

@@ -19,10 +19,12 @@ def engine_error(error: BaseException) -> EngineError:
     text = str(error)
     for pattern, meaning in _CAUSES:
         if pattern.search(text):
-            return EngineError(f"{meaning}: {_first_line(text)}")
+            return EngineError(f"{meaning}: {_first_line(text)}", text)
     return EngineError(f"Spark could not run the epoch: {_first_line(text)}", text)
 
 
 def _first_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip(": ") for line in text.splitlines() if line.strip(": ")]
+    # Not what the gateway was asked to do, but what became of it.
+    lines = [line for line in lines if not line.startswith("An error occurred while calling")]
     return lines[0][:500] if lines else "no reason given"

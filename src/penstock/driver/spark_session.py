@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -55,6 +56,10 @@ _LOCAL_FILES = {
 }
 
 
+# A session has one set of settings, and jobs in threads of their own may share it.
+_SETTINGS_IN_USE = threading.RLock()
+
+
 def spark_session(master: str | None, app_name: str) -> SparkSession:
     """The active session, or a new one on `master` (by default all cores of this machine)."""
     active = SparkSession.getActiveSession()
@@ -95,14 +100,15 @@ def query_settings(session: SparkSession, named_sources: bool) -> Iterator[None]
         **_LOCAL_FILES,
         "spark.sql.streaming.queryEvolution.enableSourceEvolution": str(named_sources).lower(),
     }
-    before = {key: session.conf.get(key, None) for key in wanted}
-    for key, value in wanted.items():
-        session.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                session.conf.unset(key)
-            else:
-                session.conf.set(key, old)
+    with _SETTINGS_IN_USE:
+        before = {key: session.conf.get(key, None) for key in wanted}
+        for key, value in wanted.items():
+            session.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key, old in before.items():
+                if old is None:
+                    session.conf.unset(key)
+                else:
+                    session.conf.set(key, old)

@@ -15,7 +15,13 @@ from typing import Any
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import InitContext
 from penstock.datastream.output_tag import OutputTag
-from penstock.errors import PenstockError, UnpicklableError, UserFunctionError
+from penstock.errors import (
+    CheckpointError,
+    CheckpointUnwritableError,
+    PenstockError,
+    UnpicklableError,
+    UserFunctionError,
+)
 from penstock.graph.partitioning import ByKey, Partitioning
 from penstock.runtime.codec import constant, dump
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
@@ -209,7 +215,12 @@ class VertexTask:
             fs, root = filesystem_for(self._settings.root)
             part = len(self._segments)
             path = segment_path(self._order.epoch, self.vertex.uid, self.subtask, self.token, part)
-            self._segments.append(write_table_file(fs, root, path, entries, kind="segment"))
+            try:
+                self._segments.append(write_table_file(fs, root, path, entries, kind="segment"))
+            except CheckpointError:
+                raise
+            except OSError as error:
+                raise CheckpointUnwritableError.at(path, error) from error
 
     # Composition
 

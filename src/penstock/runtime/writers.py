@@ -34,8 +34,8 @@ Write = Callable[[Any], None]
 WriteRun = Callable[[Iterable[Any]], None]
 
 # A payload leaves when it has about this many bytes; its first has one record, to learn its size.
-_TARGET_BYTES = 128 * 1024
-_MOST_RECORDS = 4096
+_TARGET_BYTES = 64 * 1024
+_MOST_RECORDS = 512
 _GROWTH = 8
 # Spark hands a payload over in one piece, and none can have more than 2 GiB.
 LARGEST_PAYLOAD = 1 << 30

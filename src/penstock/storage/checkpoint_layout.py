@@ -67,6 +67,10 @@ class CheckpointLayout:
         """Marks that an epoch was begun, for jobs that must not repeat it."""
         return os.path.join(self.epochs, f"{epoch}.tried")
 
+    def committed(self, epoch: int) -> str:
+        """Marks that a job which was stopped had committed all output of its last epoch."""
+        return os.path.join(self.epochs, f"{epoch}.committed")
+
     @property
     def plans(self) -> str:
         return os.path.join(self.root, "plans")

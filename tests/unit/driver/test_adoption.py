@@ -47,7 +47,7 @@ class Keyed:
             }
             self.manifest = Manifest("job", "Job", 0, None, None, None, 0, vertices)
             return False
-        self.manifest, changed = adopt(self.manifest, self.plan, self.root)
+        self.manifest, changed = adopt(self.manifest, self.plan, self.root, True)
         return changed
 
     def epoch(self, groups: set[int]) -> None:
@@ -146,7 +146,7 @@ def test_the_same_layout_is_left_untouched(job):
 def test_another_place_of_a_stateless_operator_is_no_change(job, plan_of):
     job.start(2)
     job.epoch({1})
-    manifest, changed = adopt(job.manifest, plan_of(parallelism=2, max_parallelism=MAX), "/r")
+    manifest, changed = adopt(job.manifest, plan_of(parallelism=2, max_parallelism=MAX), "/r", True)
     assert not changed
     assert manifest is job.manifest
 
@@ -211,7 +211,7 @@ def test_versions_say_which_part_of_a_file_is_taken(job, plan_of):
     seen = set()
     for parallelism in (2, 3, 4):
         plan = plan_of(parallelism=parallelism, max_parallelism=MAX, root=job.root)
-        manifest, _ = adopt(job.manifest, plan, job.root)
+        manifest, _ = adopt(job.manifest, plan, job.root, True)
         for index, subtask in enumerate(manifest.vertices["count"].subtasks):
             seen.add((key_group_range(index, MAX, parallelism), subtask.version))
     assert len({groups for groups, _ in seen}) == len({version for _, version in seen}) == len(seen)
@@ -268,7 +268,7 @@ def test_state_that_no_operator_takes_is_refused(job, plan_of):
     job.epoch({1})
     renamed = plan_of(parallelism=2, max_parallelism=MAX, uid="renamed")
     with pytest.raises(CheckpointMismatchError, match=r"operators count.*uids they had"):
-        adopt(job.manifest, renamed, "/r")
+        adopt(job.manifest, renamed, "/r", True)
 
 
 def test_positions_that_no_source_takes_are_refused(job, plan_of):
@@ -278,26 +278,26 @@ def test_positions_that_no_source_takes_are_refused(job, plan_of):
         **{**vars(job.manifest), "sources": {"gone": SourceState({"0": ("", False)})}}
     )
     with pytest.raises(CheckpointMismatchError, match="gone"):
-        adopt(manifest, plan_of(parallelism=2, max_parallelism=MAX), "/r")
+        adopt(manifest, plan_of(parallelism=2, max_parallelism=MAX), "/r", True)
 
 
 def test_another_max_parallelism_is_refused(job, plan_of):
     job.start(2)
     job.epoch({1})
     with pytest.raises(CheckpointMismatchError, match=r"set_max_parallelism\(8\)"):
-        adopt(job.manifest, plan_of(parallelism=2, max_parallelism=16), "/r")
+        adopt(job.manifest, plan_of(parallelism=2, max_parallelism=16), "/r", True)
 
 
 def test_max_parallelism_may_change_while_there_is_no_state(job, plan_of):
     job.start(2)
-    adopt(job.manifest, plan_of(parallelism=2, max_parallelism=16), "/r")
+    adopt(job.manifest, plan_of(parallelism=2, max_parallelism=16), "/r", True)
 
 
 def test_a_new_stateless_operator_in_the_chain_keeps_the_state(job, plan_of):
     job.start(2)
     job.epoch({0, 7})
     longer = plan_of(parallelism=2, max_parallelism=MAX, extra_uid="added")
-    job.manifest, changed = adopt(job.manifest, longer, "/r")
+    job.manifest, changed = adopt(job.manifest, longer, "/r", True)
     assert changed
     assert job.found() == job.expected
 

@@ -241,14 +241,14 @@ def test_payloads_grow_with_small_records_and_stay_near_the_target():
     counts = [len(decode_body(row.payload)[1]) for row in rows]
     assert counts[:4] == [1, 8, 64, 512]
     assert sum(counts) == 20_000
-    assert max(len(row.payload) for row in rows) < 2 * 128 * 1024
+    assert max(len(row.payload) for row in rows) < 2 * 64 * 1024
 
 
 def test_tiny_records_have_a_most_number():
     sender = Sender(Forward())
     sender.send(*[0] * 50_000)
     sender.writer.end_epoch()
-    assert max(len(decode_body(row.payload)[1]) for row in sender.outbox.take()) == 4096
+    assert max(len(decode_body(row.payload)[1]) for row in sender.outbox.take()) == 512
 
 
 def test_large_records_go_one_by_one():
