@@ -337,6 +337,9 @@ class StateError(PenstockError, RuntimeError):
 class EngineError(PenstockError, RuntimeError):
     """Spark could not run an epoch: a worker, an executor or a job died. Worth a restart."""
 
+    details: str = ""
+    """All that Spark said."""
+
 
 class StoreLostError(StateError, EngineError):
     """A worker's copy of some state was lost. The checkpoint is whole: a restart rebuilds it."""

@@ -17,10 +17,10 @@ _CAUSES = (
 def engine_error(error: BaseException) -> EngineError:
     """What happened, in a sentence, with Spark's own words behind it."""
     text = str(error)
-    for pattern, meaning in _CAUSES:
-        if pattern.search(text):
-            return EngineError(f"{meaning}: {_first_line(text)}", text)
-    return EngineError(f"Spark could not run the epoch: {_first_line(text)}", text)
+    meanings = (meaning for pattern, meaning in _CAUSES if pattern.search(text))
+    found = EngineError(f"{next(meanings, 'Spark could not run the epoch')}: {_first_line(text)}")
+    found.details = text
+    return found
 
 
 def _first_line(text: str) -> str:

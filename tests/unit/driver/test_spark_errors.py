@@ -12,19 +12,19 @@ _TEXT = """An error occurred while calling o71.collectToPython.
 
 def test_the_reason_is_named_not_the_call():
     error = engine_error(RuntimeError(_TEXT))
-    assert str(error.args[0]) == (
+    assert str(error) == (
         "Spark could not run the epoch: org.apache.spark.SparkException: "
         "Job aborted due to stage failure: disk full"
     )
-    assert error.args[1] == _TEXT
+    assert error.details == _TEXT
 
 
 def test_known_causes_come_first_and_the_text_stays():
     text = _TEXT.replace("disk full", "ExecutorLostFailure (executor 1 exited)")
     error = engine_error(RuntimeError(text))
-    assert error.args[0].startswith("an executor was lost: org.apache.spark.SparkException")
-    assert error.args[1] == text
+    assert str(error).startswith("an executor was lost: org.apache.spark.SparkException")
+    assert error.details == text
 
 
 def test_an_error_without_words():
-    assert "no reason given" in engine_error(RuntimeError()).args[0]
+    assert "no reason given" in str(engine_error(RuntimeError()))
