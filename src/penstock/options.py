@@ -161,7 +161,8 @@ TOLERABLE_FAILED_CHECKPOINTS = _option(
     "execution.checkpointing.tolerable-failed-checkpoints",
     _INT,
     0,
-    "No effect yet: the first failed checkpoint fails the job, which restarts if it may.",
+    "How many checkpoints in a row may fail to be written, before that fails the job as other "
+    "errors do (and the restart strategy decides). Each is tried again after a second.",
 )
 SNAPSHOT_COMPRESSION = _option(
     "execution.checkpointing.snapshot-compression",

@@ -19,7 +19,10 @@ from penstock.datastream.connectors.base import (
     Split,
 )
 from penstock.datastream.connectors.datagen import DataGeneratorSource
+from penstock.driver import job
 from penstock.driver.epoch_loop import EpochReport
+from penstock.errors import CheckpointUnwritableError
+from penstock.storage.checkpoint_log import CheckpointLog
 
 
 class Slow(Source):
@@ -144,3 +147,44 @@ def test_the_end_does_not_wait_either(make_env: Any) -> None:
     env = make_env({"execution.checkpointing.min-pause": "10 min"})
     assert sorted(env.from_sequence(1, 5).execute_and_collect()) == [1, 2, 3, 4, 5]
     assert time.monotonic() - started < 60
+
+
+class _Unwritable:
+    """A checkpoint directory that refuses some manifests."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, epochs: list[int]) -> None:
+        commit = CheckpointLog.commit
+
+        def refused(log: CheckpointLog, manifest: Any) -> None:
+            if manifest.epoch in epochs:
+                epochs.remove(manifest.epoch)
+                raise CheckpointUnwritableError.at("/full", OSError("no space left"))
+            commit(log, manifest)
+
+        monkeypatch.setattr(CheckpointLog, "commit", refused)
+        monkeypatch.setattr(job, "_TOLERATED_DELAY_MILLIS", 10)
+
+
+def _tolerating(make_env: Any, failures: int) -> Any:
+    return make_env(
+        {
+            "restart-strategy.type": "none",
+            "penstock.source.max-records-per-epoch": "5",
+            "execution.checkpointing.tolerable-failed-checkpoints": str(failures),
+        }
+    )
+
+
+def test_so_many_failed_checkpoints_in_a_row_are_tolerated(
+    make_env: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _Unwritable(monkeypatch, [0, 0, 1, 1])
+    env = _tolerating(make_env, 2)
+    assert sorted(env.from_collection(range(20)).execute_and_collect()) == list(range(20))
+
+
+def test_one_more_failed_checkpoint_is_not(make_env: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _Unwritable(monkeypatch, [1, 1, 1])
+    env = _tolerating(make_env, 2)
+    with pytest.raises(CheckpointUnwritableError, match="no space left"):
+        list(env.from_collection(range(20)).execute_and_collect())

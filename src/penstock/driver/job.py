@@ -57,6 +57,8 @@ _log = logging.getLogger("penstock")
 Listener = Callable[[EpochReport], None]
 
 _LONGEST_READ_SECONDS = 10.0
+# Before a checkpoint that could not be written is tried again, if that is to be tolerated.
+_TOLERATED_DELAY_MILLIS = 1000
 # Between a job's directory and its run, in the name of one that is about to be deleted.
 _GONE = ".gone-"
 
@@ -242,6 +244,8 @@ class Job:
 
     def _run_with_restarts(self, plan: PhysicalPlan, plan_path: str, loop: EpochLoop) -> None:
         policy = self._policy()
+        tolerable = self._checkpoints.get_tolerable_checkpoint_failure_number()
+        tolerated = 0
         interval = self.configuration.get(options.EPOCH_INTERVAL) / 1000
         while True:
             epoch_before = loop.base
@@ -262,7 +266,13 @@ class Job:
                 loop.failed()
                 if loop.base is not epoch_before:
                     policy.on_success(_now())
-                delay = policy.on_failure(_now())
+                    tolerated = 0
+                delay: int | None
+                if isinstance(error, CheckpointUnwritableError) and tolerated < tolerable:
+                    tolerated += 1
+                    delay = _TOLERATED_DELAY_MILLIS
+                else:
+                    delay = policy.on_failure(_now())
                 if delay is None:
                     raise
                 self.status = JobStatus.RESTARTING
