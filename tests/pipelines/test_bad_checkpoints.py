@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from penstock.datastream import DataStream, StreamExecutionEnvironment
+from penstock.common import Types
+from penstock.datastream import (
+    DataStream,
+    KeyedProcessFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
+from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import (
     CheckpointCorruptError,
     CheckpointFormatError,
@@ -174,3 +181,34 @@ def _assert_goes_on(restartable_env: Any, settings: dict[str, str] | None = None
     assert sorted(n for _, n, _ in rest) == list(range(30, RECORDS))
     counts_of_rest = sorted((key, count) for key, _, count in rest)
     assert counts_of_rest == [(key, count) for key in range(3) for count in range(11, 21)]
+
+
+class Remembers(KeyedProcessFunction):
+    """Keeps something under a declared type, and fails at `fails_at`."""
+
+    def __init__(self, kept: Any, declared: Any, fails_at: int) -> None:
+        self._kept, self._declared, self._fails_at = kept, declared, fails_at
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._state = runtime_context.get_state(ValueStateDescriptor("kept", self._declared))
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Any:
+        if value == self._fails_at:
+            raise ValueError("too large")
+        yield self._state.value()
+        self._state.update(self._kept)
+
+
+def test_state_of_another_type_is_refused_before_it_is_read(restartable_env: Any) -> None:
+    def run(kept: Any, declared: Any, fails_at: int = -1) -> list[Any]:
+        keyed = restartable_env().from_collection(range(40)).key_by(lambda n: n % 2)
+        stream = keyed.process(Remembers(kept, declared, fails_at)).uid("remembers")
+        return list(stream.execute_and_collect())
+
+    with pytest.raises(UserFunctionError, match="too large"):
+        run("x", Types.STRING(), fails_at=25)
+    seen = []
+    with pytest.raises(CheckpointMismatchError, match=r"state 'kept'.*use a new state name"):
+        seen += run(1, Types.LONG())
+    assert seen == []
+    assert set(run("x", Types.STRING())) == {"x"}

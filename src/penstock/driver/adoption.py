@@ -7,9 +7,8 @@ its state, which its subtasks then filter.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from penstock.common.digests import text_digest
 from penstock.errors import CheckpointMismatchError
@@ -137,15 +136,3 @@ def _owned_files(manifest: Manifest) -> Iterator[FileInfo]:
                 for file in link.files:
                     if (part := file.clipped_to(owned)) is not None:
                         yield part
-
-
-def check_types(uid: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """A state must be declared as it was stored."""
-    for name, declared in now.items():
-        stored = before.get(name)
-        if stored is not None and stored != declared:
-            raise CheckpointMismatchError.changed_type(uid, name, _shown(stored), _shown(declared))
-
-
-def _shown(described: Mapping[str, Any]) -> str:
-    return f"{described['kind']} of {described['type']}"

@@ -15,13 +15,13 @@ from typing import Any, NoReturn
 
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.driver.acceptance import judge
-from penstock.driver.adoption import check_types
 from penstock.driver.committers import Prepared, prepared_by, stored_in
 from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.physical import PhysicalPlan
+from penstock.state.state_types import check_types
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.crash_points import reach
 from penstock.storage.file_info import FileInfo

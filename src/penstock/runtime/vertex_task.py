@@ -48,6 +48,7 @@ from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.key_groups import key_group_range
 from penstock.state.keyed_state import KeyedState
+from penstock.state.state_types import check_types
 from penstock.storage.checkpoint_layout import segment_path
 from penstock.storage.crash_points import reach
 from penstock.storage.entries import Entry
@@ -374,6 +375,7 @@ class VertexTask:
         key_groups = key_group_range(self.subtask, vertex.max_parallelism, vertex.parallelism)
 
         def open_at_base() -> Store:
+            self._check_state_types(uid)
             store, rows = store_at(
                 self._settings, vertex.uid, self.subtask, self._base_state(), {uid}, key_groups
             )
@@ -393,6 +395,12 @@ class VertexTask:
             chunk_number=lambda: self._order.epoch << 16 | len(self._segments),
             keep=self._settings.cache_entries,
         )
+
+    def _check_state_types(self, uid: str) -> None:
+        """Before the first value is read. The driver checks again, what was only written too."""
+        if self._order.base is not None and self.keyed_state is not None:
+            recorded = base_manifest(self._settings, self._order.base).state_types
+            check_types(uid, recorded.get(uid, {}), self.keyed_state.types())
 
     def _base_state(self) -> SubtaskState | None:
         if self._order.base is None:

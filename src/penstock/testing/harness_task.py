@@ -10,7 +10,6 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.output_tag import OutputTag
-from penstock.driver.adoption import check_types
 from penstock.graph.location import user_location
 from penstock.graph.partitioning import ByKey
 from penstock.runtime.codec import constant
@@ -38,6 +37,7 @@ from penstock.runtime.physical import (
 from penstock.runtime.vertex_task import VertexTask
 from penstock.state.backend import StateBase
 from penstock.state.keyed_state import KeyedState
+from penstock.state.state_types import check_types
 from penstock.storage.memory_store import MemoryStore
 from penstock.testing.clock import ManualClock
 

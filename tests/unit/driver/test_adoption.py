@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.driver.adoption import adopt, check_types
+from penstock.driver.adoption import adopt
 from penstock.errors import CheckpointMismatchError
 from penstock.runtime.physical import PhysicalPlan
 from penstock.state.key_groups import key_group_range
+from penstock.state.state_types import check_types
 from penstock.storage.catch_up import catch_up
 from penstock.storage.checkpoint_layout import segment_path
 from penstock.storage.entries import Entry

@@ -22,7 +22,6 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.driver.adoption import check_types
 from penstock.errors import (
     CheckpointMismatchError,
     InvalidArgumentError,
@@ -36,6 +35,7 @@ from penstock.state.backend import KeyScope, StateBase
 from penstock.state.key_groups import key_group_of
 from penstock.state.keyed_state import KeyedState
 from penstock.state.keys import decode_key, encode_key
+from penstock.state.state_types import check_types
 from penstock.storage.entries import Entry, unpack_key
 from penstock.storage.memory_store import MemoryStore
 
