@@ -237,3 +237,18 @@ def test_open_that_fails_and_open_of_a_filter(env: StreamExecutionEnvironment) -
     with pytest.raises(UserFunctionError, match="no connection") as caught:
         list(env.from_elements(1).flat_map(Stateless()).execute_and_collect())
     assert "test_life_cycle.py:" in str(caught.value)
+
+
+class FailsToClose(Diary):
+    def close(self) -> None:
+        super().close()
+        raise OSError("cannot flush")
+
+
+def test_a_failing_close_is_called_once(make_env: Any, tmp_path: Path) -> None:
+    env = make_env({"restart-strategy.type": "none"})
+    env.set_parallelism(1)
+    diary = tmp_path / "diary"
+    with pytest.raises(UserFunctionError, match="cannot flush"):
+        list(env.from_sequence(1, 3).map(FailsToClose(diary)).execute_and_collect())
+    assert Counter(line.split()[0] for line in diary.read_text().splitlines())["close"] == 1

@@ -77,6 +77,7 @@ class VertexTask:
         self.version: str | None = None
         """The token of the last epoch that was ended."""
         self.attempt = order.attempt
+        self._closed = False
         self._settings = plan.settings
         self._order = order
         self._scope = KeyScope()
@@ -177,7 +178,10 @@ class VertexTask:
         return acknowledgement
 
     def close(self) -> None:
-        """Close every operator, even if one of them fails."""
+        """Close every operator, even if one of them fails. Once: a failure may lead here again."""
+        if self._closed:
+            return
+        self._closed = True
         if self.keyed_state is not None:
             self.keyed_state.end_epoch()
         failed: PenstockError | None = None

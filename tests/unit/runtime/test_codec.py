@@ -66,6 +66,8 @@ def same(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, float) and math.isnan(one):
         return math.isnan(other)
+    if isinstance(one, Row):
+        return same(list(one), list(other))
     if isinstance(one, tuple | list):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict):
