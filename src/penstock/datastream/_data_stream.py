@@ -159,8 +159,16 @@ class DataStream(OperatorSettings):
             raise InvalidArgumentError.of(
                 "watermark_strategy", "a WatermarkStrategy", watermark_strategy
             )
+        if watermark_strategy.alignment is not None:
+            raise UnsupportedFeatureError.of("watermark alignment", "leave it out")
         interval = self._env.get_config().get_auto_watermark_interval()
-        node = self._add("Timestamps/Watermarks", AssignTime(watermark_strategy, interval))
+        before = self._env._graph.node(self._edges[0].source)
+        node = self._add(
+            "Timestamps/Watermarks",
+            AssignTime(watermark_strategy, interval),
+            # As many as before: mixing records of several subtasks would disturb their order.
+            parallelism=before.fixed_parallelism or before.parallelism,
+        )
         return DataStream(self._env, (Edge(node.id),), self._type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:

@@ -6,6 +6,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from penstock.common.watermark_strategy import (
@@ -76,10 +77,13 @@ class _OpenAssignTime(OpenOperator, WatermarkOutput):
         self._next = 0.0
         self._emitted = MIN_TIMESTAMP
         self._idle = False
+        self._idle_timeout = strategy.idle_timeout_millis
+        self._seen = False
+        self._last_seen: int | None = None
         restored = host.restored()
         self._generator: WatermarkGenerator = _generator(strategy)
         if restored is not None:
-            self._generator, self._emitted = pickle.loads(restored)
+            self._generator, self._emitted, self._last_seen = pickle.loads(restored)
         extract = _extractor(strategy, host)
         scope, emit = host.scope, host.emit
         call = self._generator.on_event
@@ -94,12 +98,16 @@ class _OpenAssignTime(OpenOperator, WatermarkOutput):
                     call(value, stamp, self)
 
         def process(value: Any) -> None:
+            self._see()
             scope.timestamp = stamp = extract(value)
             emit(value)
             call(value, stamp, self)
 
         def run(values: Iterable[Any]) -> None:
-            passed(values)
+            records = iter(values)
+            for first in records:
+                self._see()
+                passed(chain((first,), records))
             self._perhaps_emit()
 
         passed = passing(results, host.emit_run)
@@ -137,10 +145,20 @@ class _OpenAssignTime(OpenOperator, WatermarkOutput):
 
     def end_epoch(self) -> None:
         self._generator.on_periodic_emit(self)
+        now = self._host.clock()
+        if self._seen or self._last_seen is None:
+            self._last_seen, self._seen = now, False
+        elif self._idle_timeout is not None and now - self._last_seen >= self._idle_timeout:
+            self.mark_idle()
+
+    def _see(self) -> None:
+        """A record has come."""
+        self._seen = True
+        self.mark_active()
 
     def _perhaps_emit(self) -> None:
         now = time.monotonic()
-        if now >= self._next:
+        if self._interval > 0 and now >= self._next:
             self._next = now + self._interval
             self._generator.on_periodic_emit(self)
 
@@ -166,7 +184,7 @@ class _OpenAssignTime(OpenOperator, WatermarkOutput):
         self.pass_on((WATERMARK, timestamp))
 
     def snapshot(self) -> bytes:
-        return pickle.dumps((self._generator, self._emitted), 5)
+        return pickle.dumps((self._generator, self._emitted, self._last_seen), 5)
 
 
 def _extractor(strategy: WatermarkStrategy, host: OperatorHost) -> Callable[[Any], int]:
