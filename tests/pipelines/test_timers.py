@@ -14,6 +14,7 @@ from penstock.datastream import (
     TimeDomain,
 )
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.errors import UserFunctionError
 
 BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(0).with_timestamp_assigner(
     lambda record, _: record[1]
@@ -112,3 +113,15 @@ def test_timers_and_watermarks_outlive_a_failure(
     before, error = collect_until_error(stream(fails_at=1600))
     assert "now" in str(error)
     assert sorted(before + list(stream(fails_at=-1).execute_and_collect())) == ALERTS
+
+
+class FailsOnTimer(AllAtTheEnd):
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        raise LookupError("no such thing")
+
+
+def test_an_error_in_on_timer_names_the_operator(env: StreamExecutionEnvironment) -> None:
+    stream = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(BOUNDED)
+    keyed = stream.key_by(lambda r: r[0]).process(FailsOnTimer()).name("reminder")
+    with pytest.raises(UserFunctionError, match=r"'reminder \(.*LookupError: no such thing"):
+        list(keyed.execute_and_collect())

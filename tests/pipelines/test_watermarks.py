@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,7 +123,8 @@ def test_a_timestamp_that_is_none(env: StreamExecutionEnvironment, stamp: Any) -
         lambda record, _: stamp
     )
     stream = env.from_elements(1).assign_timestamps_and_watermarks(strategy)
-    with pytest.raises(InvalidArgumentError, match=r"test_watermarks.py.*an int, in milliseconds"):
+    message = r"'Timestamps/Watermarks' \(.*test_watermarks.py.*an int, in milliseconds"
+    with pytest.raises(InvalidArgumentError, match=message):
         list(stream.execute_and_collect())
 
 
@@ -137,3 +139,26 @@ def test_alignment_is_refused(env: StreamExecutionEnvironment) -> None:
     aligned = bounded().with_watermark_alignment("group", Duration.of_seconds(1))
     with pytest.raises(UnsupportedFeatureError, match="alignment"):
         env.from_elements(1).assign_timestamps_and_watermarks(aligned)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("executor", ["spark"], indirect=True)
+def test_the_time_of_a_spark_source_moves_with_its_epochs(
+    spark: Any, make_env: Any, tmp_path: Path
+) -> None:
+    """One file an epoch: an alarm set in the first rings in the second."""
+    for number, times in enumerate([[1, 2], [20, 30], [40, 50]]):
+        rows = spark.createDataFrame([("x", time) for time in times], "k string, t long")
+        rows.coalesce(1).write.parquet(str(tmp_path / "in" / str(number)))
+    frame = (
+        spark.readStream.schema("k string, t long")
+        .option("maxFilesPerTrigger", 1)
+        .option("recursiveFileLookup", "true")
+        .parquet(str(tmp_path / "in"))
+    )
+    env = make_env()
+    stream = env.from_spark(frame, tuple, bounded=True).assign_timestamps_and_watermarks(bounded())
+
+    rung = list(stream.key_by(lambda r: r[0]).process(Alarm()).execute_and_collect())
+
+    assert rung[0] == 29

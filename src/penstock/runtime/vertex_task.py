@@ -36,6 +36,7 @@ from penstock.runtime.operators.base import (
     one_by_one,
     passing,
 )
+from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.payload import decode_body
 from penstock.runtime.physical import (
     Output,
@@ -113,7 +114,8 @@ class VertexTask:
         )
         self.operators: list[OpenOperator] = []
         self.contexts: list[TaskRuntimeContext] = []
-        self._restored = self._base_state()
+        self._roving = isinstance(vertex.operators[0].operator, SparkSource)
+        self._restored = self._base_state() if _has_time(plan, vertex) else None
         self._input_time = InputTime(plan, vertex, subtask, self._restored)
         self._compose()
         head = self.operators[0]
@@ -134,6 +136,8 @@ class VertexTask:
         self._segments = []
         self._input_time.begin_epoch()
         for index, writer in self._writers.items():
+            if self._roving:
+                writer.forget_time()
             writer.begin_epoch(order.epoch, bytes.fromhex(token), index in order.frozen_edges)
         for operator in self.operators:
             operator.begin_epoch()
@@ -323,6 +327,7 @@ class VertexTask:
             clock=lambda: self._order.clock,
             time=OperatorTime(),
             restored=lambda: self._restored_state(described.uid),
+            roving=self._roving,
             order=lambda: self._order,
             init_context=lambda: self._init_context(described.uid),
             batch=self._settings.batch,
@@ -422,6 +427,9 @@ class VertexTask:
         trace = error.__traceback__
         while trace is not None:
             held = trace.tb_frame.f_locals
+            for described, operator in zip(self.vertex.operators, self.operators, strict=False):
+                if held.get("self") is operator:
+                    found = (described.name, str(described.location))
             if "call" in held:
                 found = self._callables.get((id(held["call"]), _id(held.get("emit"))), found)
             trace = trace.tb_next
@@ -477,6 +485,12 @@ class VertexTask:
             self._order.epoch,
             self.token,
         )
+
+
+def _has_time(plan: PhysicalPlan, vertex: Vertex) -> bool:
+    """Whether there is something in event time to go on from."""
+    inputs = any(plan.edges[index].stamped for index in vertex.inputs)
+    return inputs or any(getattr(o.operator, "timestamps", False) for o in vertex.operators)
 
 
 def _drop(value: Any) -> None:

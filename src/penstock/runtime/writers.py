@@ -160,6 +160,10 @@ class EdgeWriter:
         self.run = self._many(gather)
         """Takes many records."""
 
+    def forget_time(self) -> None:
+        """The next epoch begins without a watermark."""
+        self._watermark, self._idle = MIN_TIMESTAMP, False
+
     def begin_epoch(self, epoch: int, token: bytes, frozen: bool) -> None:
         self._header = make_header(
             RECORDS, self.edge.index, self._vertex.index, self._subtask, token

@@ -51,6 +51,8 @@ class OperatorHost:
     time: OperatorTime
     restored: Callable[[], bytes | None]
     """What `snapshot` gave in the base's epoch."""
+    roving: bool
+    """Whether the subtask has another part of the input in every epoch: Spark deals it out."""
     order: Callable[[], EpochOrder]
     init_context: Callable[[], InitContext]
     batch: bool

@@ -6,6 +6,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -80,18 +81,19 @@ class _OpenAssignTime(OpenOperator, WatermarkOutput):
         self._idle_timeout = strategy.idle_timeout_millis
         self._seen = False
         self._last_seen: int | None = None
-        restored = host.restored()
-        self._generator: WatermarkGenerator = _generator(strategy)
+        self._make = partial(_generator, strategy)
+        self._generator: WatermarkGenerator = self._make()
+        restored = None if host.roving else host.restored()
         if restored is not None:
             self._generator, self._emitted, self._last_seen = pickle.loads(restored)
         extract = _extractor(strategy, host)
         scope, emit = host.scope, host.emit
-        call = self._generator.on_event
         if isinstance(self._generator, _BoundedGenerator):
-            results = self._bounded_results(extract, self._generator)
+            results = self._bounded_results(extract)
         else:
 
-            def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
+            def results(values: Iterable[Any]) -> Iterator[Any]:
+                call = self._generator.on_event
                 for value in values:
                     scope.timestamp = stamp = extract(value)
                     yield value
@@ -101,7 +103,7 @@ class _OpenAssignTime(OpenOperator, WatermarkOutput):
             self._see()
             scope.timestamp = stamp = extract(value)
             emit(value)
-            call(value, stamp, self)
+            self._generator.on_event(value, stamp, self)
 
         def run(values: Iterable[Any]) -> None:
             records = iter(values)
@@ -115,12 +117,14 @@ class _OpenAssignTime(OpenOperator, WatermarkOutput):
         self.run = run
 
     def _bounded_results(
-        self, extract: Callable[[Any], int], generator: _BoundedGenerator
+        self, extract: Callable[[Any], int]
     ) -> Callable[[Iterable[Any]], Iterator[Any]]:
         """Without a call per record."""
         scope = self._host.scope
 
         def results(values: Iterable[Any]) -> Iterator[Any]:
+            generator = self._generator
+            assert isinstance(generator, _BoundedGenerator)
             newest = generator.newest
             try:
                 for value in values:
@@ -134,6 +138,11 @@ class _OpenAssignTime(OpenOperator, WatermarkOutput):
         return results
 
     # What comes from the input, and what the clock asks for
+
+    def begin_epoch(self) -> None:
+        if self._host.roving:
+            # What the last part of the input had come to says nothing about this one.
+            self._generator, self._emitted = self._make(), MIN_TIMESTAMP
 
     def control(self, control: Control) -> None:
         """Watermarks from upstream end here, but for the last one."""
