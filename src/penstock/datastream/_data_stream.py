@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from penstock.common.typeinfo import TupleTypeInfo, TypeInformation, Types
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream._operator_settings import OperatorSettings
 from penstock.datastream._stream_arguments import (
     declared_type,
@@ -50,6 +51,7 @@ from penstock.runtime.fields import getter, tuple_getter
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.sinks import CallSink, WriteSink
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
+from penstock.runtime.operators.timestamps import AssignTime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,7 +65,6 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
 
 @refusing(
     {
-        "assign_timestamps_and_watermarks": later("B2"),
         "cache": "write the stream to a sink, or call to_spark() and cache the DataFrame",
         "connect": later("A8"),
         "window_all": later("C4"),
@@ -151,6 +152,24 @@ class DataStream(OperatorSettings):
         """Any number of records out for each one in."""
         function = function_or_callable("flat_map", FlatMapFunction, func)
         return self._then("Flat Map", FlatMap(function), output_type)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """The same records with timestamps, and watermarks between them."""
+        if not isinstance(watermark_strategy, WatermarkStrategy):
+            raise InvalidArgumentError.of(
+                "watermark_strategy", "a WatermarkStrategy", watermark_strategy
+            )
+        if watermark_strategy.alignment is not None:
+            raise UnsupportedFeatureError.of("watermark alignment", "leave it out")
+        interval = self._env.get_config().get_auto_watermark_interval()
+        before = self._env._graph.node(self._edges[0].source)
+        node = self._add(
+            "Timestamps/Watermarks",
+            AssignTime(watermark_strategy, interval),
+            # As many as before: mixing records of several subtasks would disturb their order.
+            parallelism=before.fixed_parallelism or before.parallelism,
+        )
+        return DataStream(self._env, (Edge(node.id),), self._type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
         """The records for which the function is true."""

@@ -38,7 +38,7 @@ from penstock.datastream.spark_interface import (
 )
 from penstock.driver.epoch_loop import EpochReport
 from penstock.driver.job import Job, RunningJob
-from penstock.errors import InvalidArgumentError, InvalidProgramError, UnsupportedFeatureError
+from penstock.errors import InvalidArgumentError, InvalidProgramError
 from penstock.graph.location import user_location
 from penstock.graph.stream_graph import MAX_PARALLELISM, Edge, Node, StreamGraph
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
@@ -199,13 +199,11 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """A stream of a source, written in Python or built in."""
         if not isinstance(source, Source):
             raise InvalidArgumentError.of("source", "a Source instance", source)
-        if (
-            watermark_strategy is not None
-            and watermark_strategy != WatermarkStrategy.no_watermarks()
-        ):
-            raise UnsupportedFeatureError.of("watermarks", "pass WatermarkStrategy.no_watermarks()")
         declared = None if type_info is None else type_info_of(type_info)
-        return self._add_source(source_name, PythonSource(source), declared)
+        stream = self._add_source(source_name, PythonSource(source), declared)
+        if watermark_strategy is None or watermark_strategy == WatermarkStrategy.no_watermarks():
+            return stream
+        return stream.assign_timestamps_and_watermarks(watermark_strategy)
 
     def from_spark(
         self,

@@ -108,10 +108,17 @@ def _subtask(manifest: Manifest, vertex: Vertex, subtask: int) -> SubtaskState:
     mine = key_group_range(subtask, vertex.max_parallelism, vertex.parallelism)
     uids = {operator.uid for operator in vertex.operators}
     files = tuple(file for file in _owned_files(manifest) if file.overlaps(mine, uids))
+    watermark = _watermark(manifest.vertices.get(vertex.uid))
     if not files:
-        return SubtaskState("")
+        return SubtaskState("", watermark=watermark)
     version = f"{manifest.epoch}-{_digest(files, mine, uids)}"
-    return SubtaskState("", (ChainLink(version, files),))
+    return SubtaskState("", (ChainLink(version, files),), watermark)
+
+
+def _watermark(before: VertexState | None) -> int | None:
+    """New subtasks begin where the slowest old one was."""
+    known = [] if before is None else [subtask.watermark for subtask in before.subtasks]
+    return min((w for w in known if w is not None), default=None)
 
 
 def _digest(files: Iterable[FileInfo], mine: tuple[int, int], uids: Collection[str]) -> str:

@@ -10,7 +10,7 @@ import base64
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from penstock.datastream.checkpointing_mode import CheckpointingMode
@@ -388,7 +388,14 @@ def _advanced(
     if acknowledgement is None:
         return before
     files = tuple(FileInfo.from_json(file) for file in acknowledgement.files)
-    return before.with_segment(acknowledgement.token, epoch, files)
+    operators = {
+        uid: base64.b64encode(data).decode() for uid, data in acknowledgement.operator_state.items()
+    }
+    return replace(
+        before.with_segment(acknowledgement.token, epoch, files),
+        watermark=acknowledgement.watermark,
+        operators=operators,
+    )
 
 
 def _summed(counts: Any) -> dict[str, int]:

@@ -49,6 +49,10 @@ class Acknowledgement:
     """Producer → how many of its payloads were read."""
     sent: dict[str, int] = field(default_factory=dict)
     """Receiver ("vertex/subtask") → how many payloads were sent to it."""
+    watermark: int | None = None
+    """How far the subtask's input is in event time."""
+    operator_state: dict[str, bytes] = field(default_factory=dict)
+    """Operator uid → what it needs to go on, beside keyed state."""
     files: list[dict[str, Any]] = field(default_factory=list)
     state_types: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Operator uid → state name → kind and type."""

@@ -1,7 +1,7 @@
 """The rows that pass between stages: a header that says what a payload is and whose, and a body.
 
-Record bodies hold timestamps (if the records have any) and values. Keys are not sent: computing
-them anew at the receiver costs less than carrying them.
+Record bodies hold values, their timestamps (if they have any) and the control events between them.
+Keys are not sent: computing them anew at the receiver costs less than carrying them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ RECORDS, ACKNOWLEDGEMENT = 0, 1
 
 # kind, edge, producing vertex, producing subtask, token
 _HEADER = struct.Struct(">BHHI8s")
-_LENGTH = struct.Struct(">I")
+_LENGTHS = struct.Struct(">II")
 HEADER_SIZE = _HEADER.size
 
 
@@ -44,22 +44,39 @@ def read_header(payload: bytes) -> Header:
     return Header(*_HEADER.unpack_from(payload))
 
 
+Event = tuple[int, int, int]
+"""How many records of the run come before it, kind, time."""
+
+
+class Body(NamedTuple):
+    values: list[Any]
+    timestamps: list[Any] | None
+    events: list[Event]
+
+
 def encode_body(
-    timestamps: list[Any] | None, values: list[Any], frozen: bool
+    timestamps: list[Any] | None, values: list[Any], frozen: bool, events: list[Event] | None = None
 ) -> tuple[bytes, bool]:
     """The body of a run of records, and whether the records are such as cannot change."""
     time_part = encode(timestamps)[0] if timestamps is not None else b""
+    event_part = encode(events)[0] if events else b""
     if frozen:
         value_part, constant = encode_frozen(values), True
     else:
         value_part, constant = encode(values)
-    return b"".join((_LENGTH.pack(len(time_part)), time_part, value_part)), constant
+    lengths = _LENGTHS.pack(len(time_part), len(event_part))
+    return b"".join((lengths, time_part, event_part, value_part)), constant
 
 
-def decode_body(payload: bytes) -> tuple[list[Any] | None, list[Any]]:
-    """Timestamps and values of a payload of records."""
+def decode_body(payload: bytes) -> Body:
+    """What a payload of records holds."""
     view = memoryview(payload)
-    (length,) = _LENGTH.unpack_from(payload, HEADER_SIZE)
-    start = HEADER_SIZE + _LENGTH.size
-    end = start + length
-    return decode(view[start:end]) if length else None, decode(view[end:])
+    time_length, event_length = _LENGTHS.unpack_from(payload, HEADER_SIZE)
+    start = HEADER_SIZE + _LENGTHS.size
+    middle = start + time_length
+    end = middle + event_length
+    return Body(
+        decode(view[end:]),
+        decode(view[start:middle]) if time_length else None,
+        decode(view[middle:end]) if event_length else [],
+    )

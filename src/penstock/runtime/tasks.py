@@ -56,7 +56,7 @@ def run_stage(
                 attempt.passing.append(row)
             else:
                 attempt.saw(target, header.vertex, header.subtask, header.token.hex())
-                attempt.task(target).consume(header.edge, row.payload)
+                attempt.task(target).consume(header.edge, header.subtask, row.payload)
             yield
 
     return attempt.run(work)

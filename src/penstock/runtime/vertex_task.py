@@ -6,6 +6,7 @@ else it is dropped and made anew, since a failed attempt must not leak through `
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import copy
 from collections.abc import Callable, Iterable, Iterator
@@ -25,14 +26,17 @@ from penstock.errors import (
 from penstock.graph.partitioning import ByKey, Partitioning
 from penstock.runtime.codec import constant, dump
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
+from penstock.runtime.input_time import InputTime
 from penstock.runtime.operators.base import (
     Emit,
     EmitRun,
     OpenOperator,
     OperatorHost,
+    OperatorTime,
     one_by_one,
     passing,
 )
+from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.payload import decode_body
 from penstock.runtime.physical import (
     Output,
@@ -44,6 +48,7 @@ from penstock.runtime.physical import (
 from penstock.runtime.plan_file import copied
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.stores import base_manifest, spill_store, store_at
+from penstock.runtime.watermarks import Control
 from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.key_groups import key_group_range
@@ -57,6 +62,8 @@ from penstock.storage.filesystem import filesystem_for
 from penstock.storage.manifest import SubtaskState
 from penstock.storage.store import Store
 from penstock.storage.table_file import write_table_file
+
+_WHOLE = slice(0, None)
 
 
 class VertexTask:
@@ -108,10 +115,15 @@ class VertexTask:
         )
         self.operators: list[OpenOperator] = []
         self.contexts: list[TaskRuntimeContext] = []
+        self._roving = isinstance(vertex.operators[0].operator, SparkSource)
+        self._restored = self._base_state() if _has_time(plan, vertex) else None
+        self._input_time = InputTime(plan, vertex, subtask, self._restored)
         self._compose()
         head = self.operators[0]
         self.process = head.process
         self.run = head.run or one_by_one(head.process)
+        for control in self._input_time.reached():
+            head.control(control)
 
     # Life of an epoch
 
@@ -123,25 +135,45 @@ class VertexTask:
         self._rebuilt = 0
         self._records_in = 0
         self._segments = []
+        self._input_time.begin_epoch()
         for index, writer in self._writers.items():
+            if self._roving:
+                writer.forget_time()
             writer.begin_epoch(order.epoch, bytes.fromhex(token), index in order.frozen_edges)
         for operator in self.operators:
             operator.begin_epoch()
 
-    def consume(self, edge: int, payload: bytes) -> None:
-        """Work through the records of one payload."""
-        timestamps, values = decode_body(payload)
+    def consume(self, edge: int, producer: int, payload: bytes) -> None:
+        """Work through the records of one payload, and the control events between them."""
+        values, timestamps, events = decode_body(payload)
         self._records_in += len(values)
+        start = 0
+        for at, kind, time in events:
+            if at > start:
+                self._run_part(edge, values, timestamps, slice(start, at))
+                start = at
+            self._control(self._input_time.receive(edge, producer, (kind, time)))
+        if start < len(values):
+            self._run_part(edge, values, timestamps, slice(start, None))
+        if self.keyed_state is not None and self.keyed_state.overflowing():
+            self._spill(self.keyed_state)
+
+    def _run_part(
+        self, edge: int, values: list[Any], timestamps: list[Any] | None, part: slice
+    ) -> None:
         scope = self._scope
         scope.timestamp = None
-        records: Iterable[Any] = values
+        records: Iterable[Any] = values if part == _WHOLE else values[part]
         if timestamps is not None:
-            records = _stamped(timestamps, values, scope)
+            records = _stamped(timestamps[part], records, scope)
         if edge in self._selectors:
             records = _keyed(self._selectors[edge], records, scope)
         self.run(records)
-        if self.keyed_state is not None and self.keyed_state.overflowing():
-            self._spill(self.keyed_state)
+
+    def _control(self, controls: list[Control]) -> None:
+        head = self.operators[0]
+        for control in controls:
+            head.control(control)
 
     @property
     def epoch(self) -> int:
@@ -154,12 +186,17 @@ class VertexTask:
 
     def end(self) -> Acknowledgement:
         """Finish the epoch: flush, prepare the sinks, write the changes of state."""
+        self._control(self._input_time.end_epoch(self._order.final))
+        for operator in self.operators:
+            operator.end_epoch()
         if self._order.final:
             for operator in self.operators:
                 operator.finish()
         acknowledgement = Acknowledgement(self.vertex.index, self.subtask, self.token)
         sent = sum(writer.end_epoch() for writer in self._writers.values())
         for described, operator in zip(self.vertex.operators, self.operators, strict=True):
+            if (kept := operator.snapshot()) is not None:
+                acknowledgement.operator_state[described.uid] = kept
             prepared = operator.prepare_commit()
             if prepared:
                 acknowledgement.committables[described.uid] = [dump(item) for item in prepared]
@@ -170,6 +207,7 @@ class VertexTask:
         acknowledgement.records_in[uid] = self._records_in
         acknowledgement.records_out[uid] = sent
         acknowledgement.sent = self._sent()
+        acknowledgement.watermark = self._input_time.watermark
         acknowledgement.rebuilt_rows = self._rebuilt
         for described, context in zip(self.vertex.operators, self.contexts, strict=True):
             if found := context.get_metrics_group().snapshot():
@@ -251,6 +289,8 @@ class VertexTask:
                 if isinstance(error, PenstockError):
                     raise located(error, *where) from error
                 raise user_error(*where, error) from error
+            opened[index].time = host.time
+            opened[index].pass_on = self._passing_on(described, opened)
             self._remember(described, opened[index])
         self.operators = [opened[i] for i in range(len(opened))]
         self.contexts = [contexts[i] for i in range(len(contexts))]
@@ -289,10 +329,34 @@ class VertexTask:
             emit_run=emit_run,
             emit_side=emit_side,
             clock=lambda: self._order.clock,
+            time=OperatorTime(),
+            restored=lambda: self._restored_state(described.uid),
+            roving=self._roving,
             order=lambda: self._order,
             init_context=lambda: self._init_context(described.uid),
             batch=self._settings.batch,
         )
+
+    def _restored_state(self, uid: str) -> bytes | None:
+        kept = None if self._restored is None else self._restored.operators.get(uid)
+        return None if kept is None else base64.b64decode(kept)
+
+    def _passing_on(
+        self, described: PhysicalOperator, opened: dict[int, OpenOperator]
+    ) -> Callable[[Control], None]:
+        """Control events go wherever records go, side outputs included."""
+        targets = [
+            opened[output.operator].control
+            if output.operator is not None
+            else self._writers[output.edge].control  # type: ignore[index]
+            for output in described.outputs
+        ]
+
+        def pass_on(control: Control) -> None:
+            for target in targets:
+                target(control)
+
+        return pass_on
 
     def _emit_to(self, outputs: list[Output], opened: dict[int, OpenOperator]) -> Emit:
         calls = [
@@ -367,6 +431,9 @@ class VertexTask:
         trace = error.__traceback__
         while trace is not None:
             held = trace.tb_frame.f_locals
+            for described, operator in zip(self.vertex.operators, self.operators, strict=False):
+                if held.get("self") is operator:
+                    found = (described.name, str(described.location))
             if "call" in held:
                 found = self._callables.get((id(held["call"]), _id(held.get("emit"))), found)
             trace = trace.tb_next
@@ -424,11 +491,17 @@ class VertexTask:
         )
 
 
+def _has_time(plan: PhysicalPlan, vertex: Vertex) -> bool:
+    """Whether there is something in event time to go on from."""
+    inputs = any(plan.edges[index].stamped for index in vertex.inputs)
+    return inputs or any(getattr(o.operator, "timestamps", False) for o in vertex.operators)
+
+
 def _drop(value: Any) -> None:
     """Where results go that nobody reads."""
 
 
-def _stamped(timestamps: list[Any], values: list[Any], scope: KeyScope) -> Iterator[Any]:
+def _stamped(timestamps: list[Any], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:
     for scope.timestamp, value in zip(timestamps, values, strict=True):
         yield value
 

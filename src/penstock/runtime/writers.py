@@ -24,8 +24,9 @@ from penstock.graph.partitioning import (
     rescale_targets,
 )
 from penstock.runtime.codec import dump
-from penstock.runtime.payload import RECORDS, Row, encode_body, make_header
+from penstock.runtime.payload import RECORDS, Event, Row, encode_body, make_header
 from penstock.runtime.physical import PhysicalEdge, Vertex
+from penstock.runtime.watermarks import IDLE, MIN_TIMESTAMP, WATERMARK, Control
 from penstock.state.backend import KeyScope
 from penstock.state.key_groups import key_group_of, subtask_of
 from penstock.state.keys import check_key, encode_key
@@ -72,12 +73,13 @@ class ChangeableRecords(Exception):
 class Bucket:
     """The records gathered for one receiver (or for all, when broadcast)."""
 
-    __slots__ = ("add", "receivers", "timestamps", "values")
+    __slots__ = ("add", "events", "receivers", "timestamps", "values")
 
     def __init__(self, receivers: range, stamped: bool) -> None:
         self.receivers = receivers
         self.timestamps: list[Any] | None = [] if stamped else None
         self.values: list[Any] = []
+        self.events: list[Event] = []
         self.add: Write
 
     def gather(self, scope: KeyScope, freeze: Callable[[Any], bytes] | None) -> None:
@@ -100,6 +102,7 @@ class Bucket:
 
     def clear(self) -> None:
         self.values.clear()
+        self.events.clear()
         if self.timestamps is not None:
             self.timestamps.clear()
 
@@ -143,6 +146,8 @@ class EdgeWriter:
         self._random = random.Random()
         self._counts = 0
         self._limit = 1
+        self._watermark = MIN_TIMESTAMP
+        self._idle = False
         self._posted = [0] * self._receivers
         keyed = isinstance(edge.partitioning, ByKey)
         whole = isinstance(edge.partitioning, Broadcast)
@@ -154,6 +159,10 @@ class EdgeWriter:
         """Takes one record."""
         self.run = self._many(gather)
         """Takes many records."""
+
+    def forget_time(self) -> None:
+        """The next epoch begins without a watermark."""
+        self._watermark, self._idle = MIN_TIMESTAMP, False
 
     def begin_epoch(self, epoch: int, token: bytes, frozen: bool) -> None:
         self._header = make_header(
@@ -172,10 +181,30 @@ class EdgeWriter:
         for bucket in self._buckets:
             bucket.gather(self._scope, self._freeze)
 
+    def control(self, control: Control) -> None:
+        """Tell every receiver, behind the records that went before."""
+        if not self.edge.stamped:
+            return
+        kind, time = control
+        if kind == WATERMARK:
+            self._watermark = time
+        else:
+            self._idle = kind == IDLE
+        for bucket in self._buckets:
+            at, events = len(bucket.values), bucket.events
+            if events and kind == WATERMARK and events[-1][:2] == (at, WATERMARK):
+                events.pop()  # nothing came between the two
+            events.append((at, kind, time))
+
     def end_epoch(self) -> int:
         """Post what is left; the number of records sent in the epoch."""
+        if self.edge.stamped:
+            # In every epoch, since receivers keep nothing about their channels.
+            self.control((WATERMARK, self._watermark))
+            if self._idle:
+                self.control((IDLE, 0))
         for bucket in self._buckets:
-            if bucket.values:
+            if bucket.values or bucket.events:
                 self._flush(bucket, fresh=False)
         return self._counts
 
@@ -318,7 +347,9 @@ class EdgeWriter:
         values, timestamps = bucket.values, bucket.timestamps
         count = len(values)
         try:
-            body, constant = encode_body(timestamps, values, self._freeze is not None)
+            body, constant = encode_body(
+                timestamps, values, self._freeze is not None, bucket.events
+            )
         except Exception as error:
             raise UnpicklableError.of(f"a record ({short_repr(values[0])})", error) from None
         if len(body) > LARGEST_PAYLOAD:
@@ -329,8 +360,9 @@ class EdgeWriter:
             self._outbox.post(receiver, self._producer, payload)
             self._posted[receiver] += 1
         self._counts += count
-        wanted = _TARGET_BYTES * count // max(len(body), 1)
-        self._limit = max(1, min(wanted, self._limit * _GROWTH, _MOST_RECORDS))
+        if count:
+            wanted = _TARGET_BYTES * count // max(len(body), 1)
+            self._limit = max(1, min(wanted, self._limit * _GROWTH, _MOST_RECORDS))
         bucket.clear()
         if not constant and self._freeze is None:
             self._freeze_from_now_on(fresh and count == 1)
@@ -359,8 +391,12 @@ class EdgeWriter:
             )
         gathered = [bucket.timestamps, bucket.values]
         whole = [None if part is None else list(part) for part in gathered]
-        for half in (slice(0, count // 2), slice(count // 2, None)):
+        middle, events = count // 2, list(bucket.events)
+        before = [event for event in events if event[0] <= middle]
+        behind = [(at - middle, kind, time) for at, kind, time in events if at > middle]
+        for half, own in ((slice(0, middle), before), (slice(middle, None), behind)):
             bucket.clear()
+            bucket.events.extend(own)
             for part, all_of_it in zip(gathered, whole, strict=True):
                 if part is not None and all_of_it is not None:
                     part.extend(all_of_it[half])

@@ -63,6 +63,9 @@ class StateBase:
             raise InvalidKeyError.not_deterministic(key)
         return Address(self.operator, state, key_group, key_bytes, namespace)
 
+    def group_of(self, key_bytes: bytes) -> int:
+        return key_group_of(key_bytes, self._max_parallelism)
+
     def get(self, address: Address, map_key: bytes = b"") -> bytes | None:
         return self.spill.get(address.prefix() + map_key, self.store)
 

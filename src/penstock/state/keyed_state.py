@@ -22,6 +22,7 @@ from penstock.state.keys import decode_key
 from penstock.state.list_state import LiveListState, packed_elements
 from penstock.state.live import LiveTable, Table
 from penstock.state.map_state import LiveMapState
+from penstock.state.timers import TimerTable
 from penstock.state.ttl import Lifetime, stamped_serializer
 from penstock.state.value_state import (
     ExpiringValueState,
@@ -98,6 +99,12 @@ class KeyedState:
         state = self._make(descriptor)
         self._states[descriptor.get_name()] = (descriptor, state)
         return state
+
+    def timers(self, name: str) -> TimerTable:
+        """Timers of one kind of time."""
+        table = TimerTable(name, self.scope, self.base, self._key_groups)
+        self._tables.append(table)
+        return table
 
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""

@@ -35,6 +35,9 @@ class SubtaskState:
 
     token: str
     chain: tuple[ChainLink, ...] = ()
+    watermark: int | None = None
+    operators: Mapping[str, str] = field(default_factory=dict)
+    """Operator uid → what it keeps beside keyed state, in base64."""
 
     @property
     def version(self) -> str | None:
@@ -43,7 +46,7 @@ class SubtaskState:
     def with_segment(self, token: str, epoch: int, files: tuple[FileInfo, ...]) -> SubtaskState:
         if not files:
             return replace(self, token=token)
-        return SubtaskState(token, (*self.chain, ChainLink(f"{epoch}-{token}", files)))
+        return replace(self, token=token, chain=(*self.chain, ChainLink(f"{epoch}-{token}", files)))
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ def _subtask(raw: dict[str, Any]) -> SubtaskState:
         )
         for link in raw["chain"]
     )
-    return SubtaskState(raw["token"], links)
+    return SubtaskState(raw["token"], links, raw.get("watermark"), raw.get("operators", {}))
 
 
 def _source(raw: dict[str, Any]) -> SourceState:

@@ -33,6 +33,7 @@ from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.reduce import Reduce
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
 from penstock.runtime.payload import HEADER_SIZE, encode_body
+from penstock.runtime.watermarks import MIN_TIMESTAMP
 from penstock.state.keys import check_key
 from penstock.storage.memory_store import MemoryStore
 from penstock.testing.clock import ManualClock, Span
@@ -108,6 +109,8 @@ class OperatorHarness:
         declared = None if output_type is None else type_info_of(output_type)
         self._task = HarnessTask(operator, name, select, declared, surroundings)
         self._task.begin(surroundings.order(), _TOKEN)
+        if surroundings.watermark > MIN_TIMESTAMP:
+            self._task.advance_watermark(surroundings.watermark)
 
     def _operator(self, function: Any) -> Any:
         for kind, make in self._operators.items():
@@ -126,7 +129,7 @@ class OperatorHarness:
         """Hand a record to the function; what it emitted for it (to the main output)."""
         before = len(self._around.outputs)
         try:
-            self._task.consume(_EDGE, self._payload(value, timestamp))
+            self._task.consume(_EDGE, 0, self._payload(value, timestamp))
         except Exception as error:
             raise self._task.explain(error) from error
         return self._around.outputs[before:]
@@ -166,18 +169,29 @@ class OperatorHarness:
     def advance_processing_time(self, to: int | None = None, *, by: Span | None = None) -> int:
         """Move the clock to a time in milliseconds, or on by a span; the new time.
 
-        Timers are not there yet: a function that registers one gets an error.
+        Timers that are due by then fire; `outputs` has what they emitted.
         """
         if (to is None) == (by is None):
             raise InvalidArgumentError("advance_processing_time takes either `to` or `by`")
-        return self.clock.set(to) if to is not None else self.clock.advance(by or 0)
+        now = self.clock.set(to) if to is not None else self.clock.advance(by or 0)
+        self._attempt(self._task.advance_clock)
+        return now
 
-    def advance_watermark(self, to: int) -> None:
-        """Let event time reach `to`: what ``ctx.timer_service().current_watermark()`` says."""
+    def advance_watermark(self, to: int) -> list[Any]:
+        """Let event time reach `to`; what timers that are due by then emitted."""
         least = self._around.watermark
         if not isinstance(to, int) or isinstance(to, bool) or to < least:
             raise InvalidArgumentError.of("the new watermark", f"an int of at least {least}", to)
         self._around.watermark = to
+        before = len(self._around.outputs)
+        self._attempt(lambda: self._task.advance_watermark(to))
+        return self._around.outputs[before:]
+
+    def _attempt(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception as error:
+            raise self._task.explain(error) from error
 
     # Checkpoints
 

@@ -15,16 +15,8 @@ from penstock.graph.partitioning import ByKey
 from penstock.runtime.codec import constant
 from penstock.runtime.epoch import Acknowledgement, EpochOrder
 from penstock.runtime.operators.base import (
-    MIN_TIMESTAMP,
     OpenOperator,
     OperatorHost,
-    opened,
-)
-from penstock.runtime.operators.process import (
-    ElementContext,
-    Process,
-    TaskTimerService,
-    processing,
 )
 from penstock.runtime.physical import (
     JobSettings,
@@ -35,6 +27,7 @@ from penstock.runtime.physical import (
     Vertex,
 )
 from penstock.runtime.vertex_task import VertexTask
+from penstock.runtime.watermarks import MIN_TIMESTAMP, WATERMARK
 from penstock.state.backend import StateBase
 from penstock.state.keyed_state import KeyedState
 from penstock.state.state_types import check_types
@@ -89,6 +82,16 @@ class HarnessTask(VertexTask):
         self._surroundings = surroundings
         plan = _plan(operator, name, select, output_type, surroundings)
         super().__init__(plan, plan.vertices[0], 0, surroundings.order())
+
+    def advance_watermark(self, to: int) -> None:
+        self.operators[0].control((WATERMARK, to))
+
+    def advance_clock(self) -> None:
+        """The clock has moved: timers fire as at the beginning of an epoch."""
+        self.operators[0].begin_epoch()
+
+    def _base_state(self) -> None:
+        """There is no manifest."""
 
     def _make_keyed_state(self, uid: str) -> KeyedState:
         around = self._surroundings
@@ -167,8 +170,6 @@ class _Watched(_StaysHere):
     def open(self, host: OperatorHost) -> OpenOperator:
         around = self.surroundings
         host = replace(host, emit_side=around.keep_aside, clock=around.clock.now)
-        if type(self.operator) is Process:
-            return _open_process(self.operator.function, host, around)
         operator: OpenOperator = self.operator.open(host)
         return operator
 
@@ -183,20 +184,3 @@ class _Keep(_StaysHere):
         operator = OpenOperator()
         operator.process = self.surroundings.keep
         return operator
-
-
-def _open_process(function: Any, host: OperatorHost, surroundings: Surroundings) -> OpenOperator:
-    """As `Process.open`, with a watermark that the test moves."""
-    call = opened(function, host, "process_element")
-    timers = _HarnessTimers(surroundings, host.keyed_state is not None)
-    context = ElementContext(host.scope, timers, host.emit_side)
-    return processing(function, call, context, host)
-
-
-class _HarnessTimers(TaskTimerService):
-    def __init__(self, surroundings: Surroundings, keyed: bool) -> None:
-        super().__init__(surroundings.clock.now, keyed)
-        self._surroundings = surroundings
-
-    def current_watermark(self) -> int:
-        return self._surroundings.watermark

@@ -257,8 +257,9 @@ def test_bodies(records, data):
     )
     assert unchanging
     found = decode_body(make_header(RECORDS, 1, 2, 3, bytes(8)) + body)
-    expected = (timestamps if stamped else None, values)
-    assert all(same(one, other) for one, other in zip(found, expected, strict=True))
+    assert same(found.values, values)
+    assert same(found.timestamps, timestamps if stamped else None)
+    assert found.events == []
 
 
 def test_a_body_says_whether_its_values_may_change():

@@ -31,6 +31,7 @@ from penstock.graph.partitioning import (
 from penstock.runtime import writers
 from penstock.runtime.payload import RECORDS, decode_body, read_header
 from penstock.runtime.physical import PhysicalEdge, Vertex
+from penstock.runtime.watermarks import IDLE, WATERMARK
 from penstock.runtime.writers import ChangeableRecords, EdgeWriter, Outbox
 from penstock.state.backend import KeyScope
 from penstock.state.key_groups import key_group_of, subtask_of
@@ -77,7 +78,7 @@ class Sender:
         self.writer.end_epoch()
         found = defaultdict(list)
         for row in self.outbox.take():
-            found[row.partition].extend(decode_body(row.payload)[1])
+            found[row.partition].extend(decode_body(row.payload).values)
         return dict(found)
 
 
@@ -160,7 +161,7 @@ def test_by_key_goes_to_the_owner_of_the_key(keys, receivers):
     sender.writer.end_epoch()
     seen = []
     for row in sender.outbox.take():
-        _, values = decode_body(row.payload)
+        values = decode_body(row.payload).values
         for key, _ in values:
             assert subtask_of(key_group_of(encode_key(key), 128), 128, receivers) == row.partition
         seen.extend(values)
@@ -207,9 +208,9 @@ def test_timestamps_travel_with_their_records():
         sender.scope.timestamp = timestamp
         sender.send(number)
     sender.writer.end_epoch()
-    parts = zip(*(decode_body(row.payload) for row in sender.outbox.take()), strict=True)
-    timestamps, values = (list(chain.from_iterable(part)) for part in parts)
-    assert (timestamps, values) == ([5, None, 7], [0, 1, 2])
+    bodies = [decode_body(row.payload) for row in sender.outbox.take()]
+    assert [stamp for body in bodies for stamp in body.timestamps or ()] == [5, None, 7]
+    assert [value for body in bodies for value in body.values] == [0, 1, 2]
 
 
 def test_headers_name_edge_sender_and_attempt():
@@ -238,7 +239,7 @@ def test_payloads_grow_with_small_records_and_stay_near_the_target():
     sender.send(*["x" * 100] * 20_000)
     sender.writer.end_epoch()
     rows = sender.outbox.take()
-    counts = [len(decode_body(row.payload)[1]) for row in rows]
+    counts = [len(decode_body(row.payload).values) for row in rows]
     assert counts[:4] == [1, 8, 64, 512]
     assert sum(counts) == 20_000
     assert max(len(row.payload) for row in rows) < 2 * 64 * 1024
@@ -248,13 +249,13 @@ def test_tiny_records_have_a_most_number():
     sender = Sender(Forward())
     sender.send(*[0] * 50_000)
     sender.writer.end_epoch()
-    assert max(len(decode_body(row.payload)[1]) for row in sender.outbox.take()) == 512
+    assert max(len(decode_body(row.payload).values) for row in sender.outbox.take()) == 512
 
 
 def test_large_records_go_one_by_one():
     sender = Sender(Forward())
     sender.send(*[b"x" * 300_000] * 3)
-    assert [len(decode_body(row.payload)[1]) for row in sender.outbox.take()] == [1, 1, 1]
+    assert [len(decode_body(row.payload).values) for row in sender.outbox.take()] == [1, 1, 1]
 
 
 def test_the_outbox_knows_how_much_waits():
@@ -409,3 +410,44 @@ def test_what_cannot_be_pickled_is_named():
         sender = Sender(Forward(), frozen=frozen)
         with pytest.raises(UnpicklableError, match=r"a record .*generator"):
             sender.send(x for x in ())
+
+
+# Control events
+
+
+def told(sender: Sender) -> dict[int, list[Any]]:
+    """What each receiver is told, records and control events in order."""
+    sender.writer.end_epoch()
+    found: dict[int, list[Any]] = defaultdict(list)
+    for row in sender.outbox.take():
+        body, start = decode_body(row.payload), 0
+        for at, kind, time in body.events:
+            found[row.partition] += [*body.values[start:at], (kind, time)]
+            start = at
+        found[row.partition] += body.values[start:]
+    return dict(found)
+
+
+def test_watermarks_stay_between_their_records():
+    sender = Sender(Forward(), stamped=True)
+    sender.send(1, 2)
+    sender.writer.control((WATERMARK, 10))
+    sender.writer.control((WATERMARK, 20))
+    sender.send(3)
+    sender.writer.control((WATERMARK, 30))
+    assert told(sender) == {0: [1, 2, (WATERMARK, 20), 3, (WATERMARK, 30)]}
+
+
+def test_every_receiver_hears_of_the_watermark_in_every_epoch():
+    sender = Sender(ByKey(lambda record: record), receivers=3, stamped=True)
+    sender.writer.control((WATERMARK, 10))
+    assert told(sender) == {n: [(WATERMARK, 10)] for n in range(3)}
+    sender.begin()
+    sender.writer.control((IDLE, 0))
+    assert told(sender) == {n: [(IDLE, 0), (WATERMARK, 10), (IDLE, 0)] for n in range(3)}
+
+
+def test_edges_without_timestamps_have_no_control_events():
+    sender = Sender(Forward())
+    sender.writer.control((WATERMARK, 10))
+    assert told(sender) == {}

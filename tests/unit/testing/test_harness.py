@@ -11,7 +11,7 @@ import pytest
 
 from penstock.common.time import Time
 from penstock.common.typeinfo import Types
-from penstock.datastream import OutputTag
+from penstock.datastream import OutputTag, TimeDomain
 from penstock.datastream.functions import (
     AggregateFunction,
     FilterFunction,
@@ -275,14 +275,51 @@ def test_what_a_function_raises_names_its_line() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-class Timed(KeyedProcessFunction):
+class Timed(ProcessFunction):
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
         ctx.timer_service().register_event_time_timer(1)
 
 
-def test_timers_are_refused_until_they_are_there() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="timers"):
-        KeyedOperatorHarness(Timed(), key_selector=lambda value: value).process(1)
+class Reminds(KeyedProcessFunction):
+    """Reminds of a record ten milliseconds later, by both clocks."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+        timers = ctx.timer_service()
+        timers.register_event_time_timer(ctx.timestamp() + 10)
+        timers.register_processing_time_timer(timers.current_processing_time() + 10)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
+        yield ctx.get_current_key(), ctx.time_domain(), timestamp
+
+
+def test_timers_fire_when_their_clock_has_come_so_far() -> None:
+    clock = ManualClock(1000)
+    harness = KeyedOperatorHarness(Reminds(), key_selector=lambda value: value, clock=clock)
+    harness.process("a", timestamp=100)
+    harness.process("b", timestamp=50)
+    assert harness.advance_watermark(59) == []
+    assert harness.advance_watermark(110) == [
+        ("b", TimeDomain.EVENT_TIME, 60),
+        ("a", TimeDomain.EVENT_TIME, 110),
+    ]
+    harness.clear_outputs()
+    harness.advance_processing_time(by=9)
+    assert harness.outputs() == []
+    harness.advance_processing_time(to=1010)
+    assert sorted(key for key, _, _ in harness.outputs()) == ["a", "b"]
+
+
+def test_timers_are_part_of_a_snapshot() -> None:
+    harness = KeyedOperatorHarness(Reminds(), key_selector=lambda value: value)
+    harness.process("a", timestamp=100)
+    restored = KeyedOperatorHarness.restore(harness.snapshot())
+    assert restored.advance_watermark(200) == [("a", TimeDomain.EVENT_TIME, 110)]
+    assert restored.advance_watermark(300) == []
+
+
+def test_timers_need_a_key() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="keyed stream"):
+        OperatorHarness(Timed()).process(1)
 
 
 class Reusing(MapFunction):

@@ -19,13 +19,21 @@ from penstock.datastream.functions import Function
 from penstock.datastream.output_tag import OutputTag
 from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.runtime_context import TaskRuntimeContext
+from penstock.runtime.watermarks import MIN_TIMESTAMP, WATERMARK, Control
 from penstock.state.backend import KeyScope
 from penstock.state.keyed_state import KeyedState
 
 Emit = Callable[[Any], None]
 EmitRun = Callable[[Iterable[Any]], None]
 
-MIN_TIMESTAMP = -(1 << 63)
+
+class OperatorTime:
+    """Where an operator is in event time."""
+
+    __slots__ = ("watermark",)
+
+    def __init__(self) -> None:
+        self.watermark = MIN_TIMESTAMP
 
 
 @dataclass
@@ -40,6 +48,11 @@ class OperatorHost:
     """Emits a run of records: what follows may then loop without a call for each."""
     emit_side: Callable[[OutputTag, Any], None]
     clock: Callable[[], int]
+    time: OperatorTime
+    restored: Callable[[], bytes | None]
+    """What `snapshot` gave in the base's epoch."""
+    roving: bool
+    """Whether the subtask has another part of the input in every epoch: Spark deals it out."""
     order: Callable[[], EpochOrder]
     init_context: Callable[[], InitContext]
     batch: bool
@@ -55,6 +68,22 @@ class OpenOperator:
 
     process: Emit
     run: EmitRun | None = None
+    time: OperatorTime
+    pass_on: Callable[[Control], None]
+    """Hands a control event to what follows. Set, like `time`, by the task."""
+
+    def control(self, control: Control) -> None:
+        """A control event has arrived, behind the records that went before it."""
+        if control[0] == WATERMARK:
+            self.time.watermark = control[1]
+        self.pass_on(control)
+
+    def end_epoch(self) -> None:
+        """The epoch's input is through. May emit, and send control events."""
+
+    def snapshot(self) -> bytes | None:
+        """What a new instance needs to go on, beside keyed state."""
+        return None
 
     def begin_epoch(self) -> None:
         """Before the first record of an epoch."""

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.datastream.connectors.base import Sink, SinkWriter, WriterContext
 from penstock.datastream.functions import SinkFunction
 from penstock.runtime.operators.base import (
-    MIN_TIMESTAMP,
     FunctionOperator,
     OpenOperator,
     OperatorHost,
     opened,
 )
-from penstock.state.backend import KeyScope
 
 
 class RecordContext(WriterContext, SinkFunction.Context):
     """The record being written."""
 
-    def __init__(self, scope: KeyScope, clock: Callable[[], int]) -> None:
-        self._scope = scope
-        self._clock = clock
+    def __init__(self, host: OperatorHost) -> None:
+        self._scope = host.scope
+        self._clock = host.clock
+        self._time = host.time
 
     def timestamp(self) -> int | None:
         return self._scope.timestamp
 
     def current_watermark(self) -> int:
-        return MIN_TIMESTAMP
+        return self._time.watermark
 
     def current_processing_time(self) -> int:
         return self._clock()
@@ -43,7 +42,7 @@ class CallSink:
 
     def open(self, host: OperatorHost) -> OpenOperator:
         call = opened(self.function, host, "invoke")
-        context = RecordContext(host.scope, host.clock)
+        context = RecordContext(host)
 
         def process(value: Any) -> None:
             call(value, context)
@@ -72,7 +71,7 @@ class _OpenSink(OpenOperator):
         self._sink = sink
         self._host = host
         self._writer: SinkWriter | None = None
-        self._context = RecordContext(host.scope, host.clock)
+        self._context = RecordContext(host)
         call = self._write
 
         def process(value: Any) -> None:

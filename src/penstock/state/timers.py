@@ -1,0 +1,148 @@
+"""Timers: stored in the order of their time within each key group, the next few live in memory.
+
+An entry's key is the time, its namespace the key, its map key what the timer belongs to (a window).
+So the timers that are due come first in a scan, and looking for them costs what is found. In memory
+are all timers up to a horizon; what lies behind it is only in the store, or among the changes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from penstock.state.backend import KeyScope, StateBase
+from penstock.state.keys import decode_key, encode_key
+from penstock.storage.entries import Entry, unpack_key
+
+MIN_TIME = -(1 << 63)
+MAX_TIME = (1 << 63) - 1
+_AT_ONCE = 4096
+_BIAS = 1 << 63
+
+# Keys of these types come back from their bytes as what they were.
+_EXACT = frozenset({str, int, bytes, type(None)})
+
+
+class Timer(NamedTuple):
+    time: int
+    key_bytes: bytes
+    namespace: bytes
+
+
+class TimerTable:
+    """The timers of one operator and one kind of time in a subtask."""
+
+    def __init__(
+        self, name: str, scope: KeyScope, base: StateBase, key_groups: tuple[int, int]
+    ) -> None:
+        self.name = name
+        self._scope = scope
+        self._base = base
+        self._key_groups = key_groups
+        self._heap: list[Timer] = []
+        self._keys: dict[Timer, Any] = {}
+        """The live timers, with their keys. Those of the heap that are not here were deleted."""
+        self._horizon = MIN_TIME - 1
+        self._changed: dict[Timer, bytes | None] = {}
+
+    def register(self, time: int, namespace: bytes = b"") -> None:
+        key = self._scope.key
+        timer = Timer(time, encode_key(key), namespace)
+        if time <= self._horizon:
+            if timer in self._keys:
+                return
+            self._keys[timer] = key
+            heapq.heappush(self._heap, timer)
+        self._changed[timer] = b"" if type(key) in _EXACT else pickle.dumps(key, 5)
+
+    def delete(self, time: int, namespace: bytes = b"") -> None:
+        timer = Timer(time, encode_key(self._scope.key), namespace)
+        if time <= self._horizon and timer not in self._keys:
+            return
+        self._keys.pop(timer, None)
+        self._changed[timer] = None
+
+    def due(self, until: int) -> Iterator[tuple[int, Any, bytes]]:
+        """Take the timers up to a time, in order of time: each with its key and namespace.
+
+        Whoever iterates may register and delete timers meanwhile.
+        """
+        while True:
+            if self._heap and self._heap[0].time <= until:
+                timer = heapq.heappop(self._heap)
+                if timer in self._keys:
+                    key = self._keys.pop(timer)
+                    self._changed[timer] = None
+                    yield timer.time, key, timer.namespace
+            elif self._horizon < until:
+                self._advance_horizon()
+            else:
+                return
+
+    def _advance_horizon(self) -> None:
+        """Load the next few timers."""
+        before, loaded = self._horizon, 0
+        horizon = MAX_TIME
+        for timer, raw in heapq.merge(*map(self._stored, self._groups())):
+            if timer.time <= before:
+                continue
+            if loaded >= _AT_ONCE and timer.time > horizon:
+                break
+            if loaded < _AT_ONCE:
+                loaded += 1
+            if loaded >= _AT_ONCE:
+                horizon = timer.time
+            if timer not in self._changed:
+                self._hold(timer, raw)
+        else:
+            horizon = MAX_TIME
+        for timer, changed in self._changed.items():
+            if changed is not None and before < timer.time <= horizon:
+                self._hold(timer, changed)
+        heapq.heapify(self._heap)
+        self._horizon = horizon
+
+    def _hold(self, timer: Timer, raw: bytes) -> None:
+        self._keys[timer] = pickle.loads(raw) if raw else decode_key(timer.key_bytes)
+        self._heap.append(timer)
+
+    def _groups(self) -> range:
+        first, last = self._key_groups
+        return range(first, last + 1)
+
+    def _stored(self, group: int) -> Iterator[tuple[Timer, bytes]]:
+        for packed, raw in self._base.keys(self.name, (group, group)):
+            found = unpack_key(packed)
+            time = int.from_bytes(found.key, "big") - _BIAS
+            yield Timer(time, found.namespace, found.map_key), raw
+
+    # As a table of keyed state
+
+    @property
+    def pending(self) -> int:
+        return len(self._changed)
+
+    @property
+    def held(self) -> int:
+        return len(self._keys)
+
+    def forget(self) -> None:
+        self._heap.clear()
+        self._keys.clear()
+        self._horizon = MIN_TIME - 1
+
+    def snapshot(self, keep: int) -> list[Entry]:
+        entries = [self._entry(timer, raw) for timer, raw in self._changed.items()]
+        self._changed.clear()
+        if len(self._keys) > keep:
+            self.forget()
+        return entries
+
+    def _entry(self, timer: Timer, raw: bytes | None) -> Entry:
+        group = self._base.group_of(timer.key_bytes)
+        time = (timer.time + _BIAS).to_bytes(8, "big")
+        return Entry(
+            group, self._base.operator, self.name, time, timer.key_bytes, timer.namespace, raw
+        )
