@@ -17,6 +17,7 @@ from penstock.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from penstock.errors import InvalidArgumentError
+from penstock.runtime.codec import dump
 from penstock.runtime.operators.base import OpenOperator, OperatorHost, passing
 from penstock.runtime.watermarks import (
     ACTIVE,
@@ -193,7 +194,7 @@ class _OpenAssignTime(OpenOperator, WatermarkOutput):
         self.pass_on((WATERMARK, timestamp))
 
     def snapshot(self) -> bytes:
-        return pickle.dumps((self._generator, self._emitted, self._last_seen), 5)
+        return dump((self._generator, self._emitted, self._last_seen))
 
 
 def _extractor(strategy: WatermarkStrategy, host: OperatorHost) -> Callable[[Any], int]:
