@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.window import TimeWindow
-from penstock.runtime.operators.base import OpenOperator, OperatorHost, opened
+from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function, opened
 from penstock.runtime.operators.windows.evaluation import Evaluation
 from penstock.runtime.operators.windows.lateness import LateRecords, missing_timestamp
 from penstock.runtime.watermarks import WATERMARK, Control
@@ -199,11 +199,6 @@ class AlignedWindows(OpenOperator):
     def close(self) -> None:
         self._evaluation.close()
         close_function(self._combine)
-
-
-def close_function(function: Any) -> None:
-    if hasattr(function, "close"):
-        function.close()
 
 
 def _nothing() -> None:

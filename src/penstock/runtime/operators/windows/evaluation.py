@@ -13,7 +13,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.output_tag import OutputTag
 from penstock.errors import InvalidArgumentError
-from penstock.runtime.operators.base import OperatorHost, opened
+from penstock.runtime.operators.base import OperatorHost, close_function, opened
 from penstock.runtime.operators.windows.namespaces import window_bytes
 from penstock.runtime.runtime_context import StatesByDescriptor
 from penstock.state.keyed_state import KeyedState, Place
@@ -145,8 +145,7 @@ class Evaluation:
             self._function.clear(self._context)
 
     def close(self) -> None:
-        if self._function is not None:
-            self._function.close()
+        close_function(self._function)
 
 
 def _inputs_of(windowing: Windowing) -> Callable[[Any], Iterable[Any]]:

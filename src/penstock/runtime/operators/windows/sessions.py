@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.window import MAX_LONG_VALUE, TimeWindow
-from penstock.runtime.operators.base import OpenOperator, OperatorHost, opened
+from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function, opened
 from penstock.runtime.operators.windows.evaluation import Evaluation
 from penstock.runtime.operators.windows.lateness import LateRecords, missing_timestamp
 from penstock.runtime.watermarks import WATERMARK, Control
@@ -44,13 +44,13 @@ class Session:
 
 
 class SessionWindows(OpenOperator):
-    """Sessions with a fixed gap or one for each record."""
+    """Sessions with a fixed gap."""
 
     def __init__(self, windowing: Windowing, host: OperatorHost) -> None:
         assert host.keyed_state is not None
         self._host = host
         self._scope = host.scope
-        self._gap_of = windowing.gap_of()
+        self._gap: int = windowing.assigner.gap  # type: ignore[attr-defined]
         self._lateness = windowing.allowed_lateness
         self._combine = windowing.combine
         self._table = host.keyed_state.table(
@@ -78,7 +78,7 @@ class SessionWindows(OpenOperator):
 
     def _adding(self, call: Callable[[Any, Any], Any]) -> Callable[[Iterable[Any]], None]:
         """The loop over records."""
-        scope, gap_of = self._scope, self._gap_of
+        scope, gap = self._scope, self._gap
         changed, current = self._table.changed, self._table.current
 
         def run(values: Iterable[Any]) -> None:
@@ -86,7 +86,7 @@ class SessionWindows(OpenOperator):
             try:
                 for value in values:
                     timestamp: Any = scope.timestamp
-                    end = timestamp + gap_of(value)
+                    end = timestamp + gap
                     key = scope.key
                     sessions = changed.get(key)
                     if sessions is None:
@@ -204,8 +204,7 @@ class SessionWindows(OpenOperator):
 
     def close(self) -> None:
         self._evaluation.close()
-        if hasattr(self._combine, "close"):
-            self._combine.close()
+        close_function(self._combine)
 
 
 def _start(session: Session) -> int:
