@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-from collections.abc import Iterator
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ValueStateDescriptor
@@ -79,7 +77,7 @@ class GeneralWindows(OpenOperator):
             self._scope.timestamp = timestamp
             self._late.handle(value)
 
-    def run(self, values: Iterable[Any]) -> None:  # type: ignore[override]
+    def run(self, values: Iterable[Any]) -> None:
         process = self.process
         for value in values:
             process(value)
@@ -231,7 +229,8 @@ class GeneralWindows(OpenOperator):
     @contextmanager
     def _window_set(self) -> Iterator[WindowSet]:
         """The windows of the current key, written back if they change."""
-        assert self._sets is not None and isinstance(self._assigner, MergingWindowAssigner)
+        assert self._sets is not None
+        assert isinstance(self._assigner, MergingWindowAssigner)
         key = self._scope.key
         known = self._sets.value() or ()
         windows = {window_of(w): window_of(s) for w, s in known}
