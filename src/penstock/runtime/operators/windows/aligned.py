@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.window import TimeWindow
+from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function
 from penstock.runtime.operators.windows.evaluation import Evaluation
 from penstock.runtime.operators.windows.folding import Fold
-from penstock.runtime.operators.windows.lateness import LateRecords, missing_timestamp
+from penstock.runtime.operators.windows.lateness import LateRecords
 from penstock.runtime.watermarks import WATERMARK, Control
 from penstock.state.panes import ElementPanes, PaneTable
 
@@ -93,7 +94,7 @@ class AlignedWindows(OpenOperator):
                         self._add_late(value, timestamp, key, ended, bool(panes))
             except TypeError:
                 if scope.timestamp is None:
-                    raise missing_timestamp() from None
+                    raise InvalidProgramError.no_timestamps() from None
                 raise
 
         return run

@@ -18,7 +18,7 @@ from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function
 from penstock.runtime.operators.windows.contents import Contents, EvictableContents
 from penstock.runtime.operators.windows.evaluation import Evaluation
-from penstock.runtime.operators.windows.lateness import LateRecords, missing_timestamp
+from penstock.runtime.operators.windows.lateness import LateRecords
 from penstock.runtime.operators.windows.merging import WindowSet
 from penstock.runtime.operators.windows.namespaces import window_bytes, window_of
 from penstock.runtime.operators.windows.trigger_context import AssignerContext, TriggerContext
@@ -65,7 +65,7 @@ class GeneralWindows(OpenOperator):
         timestamp = self._scope.timestamp
         if timestamp is None:
             if self._event_time:
-                raise missing_timestamp()
+                raise InvalidProgramError.no_timestamps()
             timestamp = MIN_LONG_VALUE
         key = self._scope.key
         windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.window import MAX_LONG_VALUE, TimeWindow
+from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function
 from penstock.runtime.operators.windows.evaluation import Evaluation
 from penstock.runtime.operators.windows.folding import Fold
-from penstock.runtime.operators.windows.lateness import LateRecords, missing_timestamp
+from penstock.runtime.operators.windows.lateness import LateRecords
 from penstock.runtime.watermarks import WATERMARK, Control
 from penstock.state.panes import Serializer
 
@@ -94,7 +95,7 @@ class SessionWindows(OpenOperator):
                     self._place(value, timestamp, end, key, sessions)
             except TypeError:
                 if scope.timestamp is None:
-                    raise missing_timestamp() from None
+                    raise InvalidProgramError.no_timestamps() from None
                 raise
 
         return run
