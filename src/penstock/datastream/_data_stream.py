@@ -33,6 +33,8 @@ from penstock.datastream.functions import (
     SinkFunction,
 )
 from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.window import WindowAssigner
+from penstock.datastream.windowed_stream import AllWindowedStream, count_windowed
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.graph.location import user_location
 from penstock.graph.partitioning import (
@@ -67,7 +69,6 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
     {
         "cache": "write the stream to a sink, or call to_spark() and cache the DataFrame",
         "connect": later("A8"),
-        "window_all": later("C4"),
     }
 )
 class DataStream(OperatorSettings):
@@ -181,6 +182,14 @@ class DataStream(OperatorSettings):
         """Handle records one by one, with a context and side outputs."""
         function = instance_of("process", (ProcessFunction,), func)
         return self._then("PROCESS", Process(function), output_type)
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Cut all records into windows, in one subtask; if they have keys, use `window`."""
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of `size` records, one after the other, or a new one every `slide` records."""
+        return count_windowed(AllWindowedStream, self, size, slide)
 
     def project(self, *field_indexes: int | str) -> DataStream:
         """A tuple of some of the fields."""

@@ -11,6 +11,8 @@ from typing import Any, NoReturn, TypeVar
 from penstock.common.typeinfo import TypeInformation, type_info_of
 from penstock.datastream.connectors.base import Sink
 from penstock.datastream.functions import (
+    AggregateFunction,
+    AllWindowFunction,
     FilterFunction,
     FlatMapFunction,
     Function,
@@ -18,23 +20,35 @@ from penstock.datastream.functions import (
     KeySelector,
     MapFunction,
     Partitioner,
+    ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     SinkFunction,
+    WindowFunction,
 )
+from penstock.datastream.window import Evictor, Trigger, WindowAssigner
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError, short_repr
 from penstock.runtime.fields import getter, tuple_getter
 
 C = TypeVar("C", bound=type)
 
 # Where a function of each class belongs, for who gave it to another method.
-_HOME = {
+_HOME: dict[type, str] = {
     MapFunction: "map",
     FlatMapFunction: "flat_map",
     FilterFunction: "filter",
     ReduceFunction: "key_by(...).reduce",
     KeyedProcessFunction: "key_by(...).process",
     ProcessFunction: "process",
+    AggregateFunction: "window(...).aggregate",
+    WindowFunction: "key_by(...).window(...).apply",
+    ProcessWindowFunction: "key_by(...).window(...).process",
+    AllWindowFunction: "window_all(...).apply",
+    ProcessAllWindowFunction: "window_all(...).process",
+    WindowAssigner: "window",
+    Trigger: "window(...).trigger",
+    Evictor: "window(...).evictor",
     SinkFunction: "add_sink",
     Sink: "sink_to",
     KeySelector: "key_by",
@@ -44,9 +58,14 @@ _HOME = {
 
 def function_or_callable(method: str, kind: type[Function], func: Any) -> Any:
     """`func` if it is a function of that kind or any callable that is no function of another."""
-    if isinstance(func, kind) or (callable(func) and not _is_ours(func)):
+    return one_of_kinds_or_callable(method, (kind,), func)
+
+
+def one_of_kinds_or_callable(method: str, kinds: tuple[type[Function], ...], func: Any) -> Any:
+    """The same for several kinds."""
+    if isinstance(func, kinds) or (callable(func) and not _is_ours(func)):
         return func
-    raise _misfit(method, f"a callable or a {kind.__name__}", func)
+    raise _misfit(method, " or ".join(["a callable", *(f"a {k.__name__}" for k in kinds)]), func)
 
 
 def plain_callable(method: str, func: Any) -> Any:

@@ -22,7 +22,16 @@ _AT_ONCE = 4096
 _BIAS = 1 << 63
 
 # Keys of these types come back from their bytes as what they were.
-_EXACT = frozenset({str, int, bytes, type(None)})
+EXACT_KEYS = frozenset({str, int, bytes, type(None)})
+
+
+def time_bytes(time: int) -> bytes:
+    """Eight bytes whose order is that of time."""
+    return (time + _BIAS).to_bytes(8, "big")
+
+
+def time_of(stored: bytes) -> int:
+    return int.from_bytes(stored, "big") - _BIAS
 
 
 class Timer(NamedTuple):
@@ -55,7 +64,7 @@ class TimerTable:
                 return
             self._keys[timer] = key
             heapq.heappush(self._heap, timer)
-        self._changed[timer] = b"" if type(key) in _EXACT else pickle.dumps(key, 5)
+        self._changed[timer] = b"" if type(key) in EXACT_KEYS else pickle.dumps(key, 5)
 
     def delete(self, time: int, namespace: bytes = b"") -> None:
         timer = Timer(time, encode_key(self._scope.key), namespace)
@@ -115,8 +124,7 @@ class TimerTable:
     def _stored(self, group: int) -> Iterator[tuple[Timer, bytes]]:
         for packed, raw in self._base.keys(self.name, (group, group)):
             found = unpack_key(packed)
-            time = int.from_bytes(found.key, "big") - _BIAS
-            yield Timer(time, found.namespace, found.map_key), raw
+            yield Timer(time_of(found.key), found.namespace, found.map_key), raw
 
     # As a table of keyed state
 
@@ -142,7 +150,7 @@ class TimerTable:
 
     def _entry(self, timer: Timer, raw: bytes | None) -> Entry:
         group = self._base.group_of(timer.key_bytes)
-        time = (timer.time + _BIAS).to_bytes(8, "big")
+        time = time_bytes(timer.time)
         return Entry(
             group, self._base.operator, self.name, time, timer.key_bytes, timer.namespace, raw
         )
