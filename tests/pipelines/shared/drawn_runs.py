@@ -188,7 +188,9 @@ def drawn_stream(env: StreamExecutionEnvironment, epochs: Iterable[list[Event]])
     """The events of a drawing, each list as an epoch."""
     source = env.from_source(ScriptedSource(epochs), source_name="drawn").uid("drawn")
     timed = source.set_parallelism(1).assign_timestamps_and_watermarks(MARKED).uid("time")
-    return timed.set_parallelism(1).filter(lambda event: event.key != MARK).uid("unmarked")
+    unmarked = timed.set_parallelism(1).filter(lambda event: event.key != MARK).uid("unmarked")
+    # One subtask up to here, or the drawn order would be lost.
+    return unmarked.set_parallelism(1)
 
 
 def events_of(drawing: Drawing) -> list[Event]:
@@ -202,8 +204,10 @@ def play_as_job(
     reports: list[Any] = []
     env.add_epoch_listener(reports.append)
     results = build(drawn_stream(env, epochs))
-    aside = results.get_side_output(LATE_TAG).map(lambda event: late(*event))
-    found = list(results.map(output_of).union(aside).execute_and_collect())
+    # In one subtask, so that what one sends stays in order.
+    main = results.map(output_of).set_parallelism(1)
+    aside = results.get_side_output(LATE_TAG).map(lambda event: late(*event)).set_parallelism(1)
+    found = list(main.union(aside).execute_and_collect())
     return found, dropped_in(reports)
 
 

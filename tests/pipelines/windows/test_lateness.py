@@ -270,7 +270,7 @@ def test_a_late_element_is_saved_by_a_live_session(golden: Any) -> None:
         a                   1-2|
         a                  3              ; its own session would be over at 9
         end
-        a fires            [------)       1 2 3
+        a fires            [-----)        1 2 3
         """,
         shown(SESSIONS, ShowSorted(), aside=True),
     )

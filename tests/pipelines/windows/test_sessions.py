@@ -68,12 +68,12 @@ def test_several_sessions_become_one(golden: Any) -> None:
     golden(
         """
         time         0    5    10   15
-        a                1       2
+        a                1    2
         a             3
-        a                    4
-        a                   |
+        a                   4
+        a                    |
         end
-        a fires       [-----------)      1 2 3 4
+        a fires       [----------)        1 2 3 4
         """,
         shown(SESSIONS, ShowSorted()),
     )

@@ -213,7 +213,7 @@ def test_processing_time_with_an_offset(golden_by_clock: Any) -> None:
         time    -5   0    5    10
         a             12--|
         a fires   [----)                 1
-        a                  |
+        a                   |
         a fires        [----)            2
         end
         """,

@@ -280,7 +280,7 @@ def test_results_have_the_last_timestamp_of_their_window(golden_job: Any) -> Non
     )
 
 
-def test_each_window_has_its_own_copy(golden: Any) -> None:
+def test_each_window_has_its_own_copy(golden_job: Any) -> None:
     """A function that changes an element in one window does not change it in another."""
 
     class Spoils(ProcessWindowFunction):
@@ -288,7 +288,7 @@ def test_each_window_has_its_own_copy(golden: Any) -> None:
             found = list(elements)
             yield key, context.window(), " ".join(element[1].pop() for element in found)
 
-    golden(
+    golden_job(
         """
         time    -5   0    5    10
         a             1
