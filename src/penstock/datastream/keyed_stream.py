@@ -186,6 +186,9 @@ class KeyedStream(DataStream):
         """The records after they have been brought together by key."""
         return self._then("Values", Map(_itself), self._type, helper=True)
 
+    def _before_key_by(self) -> DataStream:
+        return self._origin
+
     def _collectable(self) -> DataStream:
         """Rows of key and record: `Row(f0=key, f1=record)`."""
         return self._then("Key and Value", Map(_WithKey(self._select)), helper=True)

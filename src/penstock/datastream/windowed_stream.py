@@ -116,13 +116,12 @@ class _Windowed:
     def apply(self, window_function: Any, output_type: TypeLike = None) -> DataStream:
         """All elements of a window at once."""
         function = one_of_kinds_or_callable("apply", (self._function,), window_function)
-        labels = [_label(function, "Apply")]
-        return self._computed(labels, output_type, function=self._called(function))
+        return self._applied("Apply", function, self._called(function), output_type)
 
     def process(self, process_window_function: Any, output_type: TypeLike = None) -> DataStream:
         """All elements of a window at once, with state, clocks and side outputs."""
         function = instance_of("process", (self._process_function,), process_window_function)
-        return self._computed([_label(function, "Process")], output_type, function=function)
+        return self._applied("Process", function, function, output_type)
 
     def reduce(
         self,
@@ -178,6 +177,10 @@ class _Windowed:
         kept = self._stream._type
         combine = rolling_function(kind, field)
         return self._computed([label], kept, combine=combine, kept_type=kept)
+
+    def _applied(self, step: str, given: Any, function: Any, output_type: TypeLike) -> DataStream:
+        """`given` is what the user wrote, `function` what is called by windows."""
+        return self._computed([_label(given, step)], output_type, function=function)
 
     def _combined(
         self,

@@ -247,7 +247,8 @@ class ElementPanes(PaneTable):
             address.key, address.namespace = time_bytes(start), key_bytes
             for _, raw in self._base.scan(address):
                 elements.extend(self._unpack(unframed(raw)[1]))
-        return elements + pane.changed.get(key, [])
+        elements.extend(pane.changed.get(key, ()))
+        return elements
 
     @property
     def pending(self) -> int:

@@ -10,11 +10,12 @@ import heapq
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.window import TimeWindow
-from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function, opened
+from penstock.errors import InvalidProgramError
+from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function
 from penstock.runtime.operators.windows.evaluation import Evaluation
-from penstock.runtime.operators.windows.lateness import LateRecords, missing_timestamp
+from penstock.runtime.operators.windows.folding import Fold
+from penstock.runtime.operators.windows.lateness import LateRecords
 from penstock.runtime.watermarks import WATERMARK, Control
 from penstock.state.panes import ElementPanes, PaneTable
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _STATE = "_windows"
 
 Add = Callable[[Any, Any], Any]
-"""From a record and what its window holds to what it holds then."""
 
 
 class AlignedWindows(OpenOperator):
@@ -59,15 +59,11 @@ class AlignedWindows(OpenOperator):
         keyed_state = host.keyed_state
         assert keyed_state is not None
         serializer = windowing.contents_type.serializer()
-        combine = windowing.combine
-        if combine is None:
+        if windowing.combine is None:
             elements = keyed_state.element_panes(_STATE, serializer)
             return elements, list, _appending(elements)
-        table = keyed_state.panes(_STATE, serializer)
-        if isinstance(combine, AggregateFunction):
-            call = opened(combine, host, "add")
-            return table, combine.create_accumulator, call
-        return table, _nothing, _reducing(opened(combine, host, "reduce"))
+        fold = Fold.of(windowing.combine, host)
+        return keyed_state.panes(_STATE, serializer), fold.create, fold.add
 
     # Records
 
@@ -98,7 +94,7 @@ class AlignedWindows(OpenOperator):
                         self._add_late(value, timestamp, key, ended, bool(panes))
             except TypeError:
                 if scope.timestamp is None:
-                    raise missing_timestamp() from None
+                    raise InvalidProgramError.no_timestamps() from None
                 raise
 
         return run
@@ -160,10 +156,8 @@ class AlignedWindows(OpenOperator):
         if not self._known:
             self._known = True
             ended_until = self._ended_until(self.time.watermark)
-            self._ends = [start for start in self._table.panes if start > ended_until]
-            self._cleanups = [start for start in self._table.panes if start <= ended_until]
-            heapq.heapify(self._ends)
-            heapq.heapify(self._cleanups)
+            for start in self._table.panes:
+                heapq.heappush(self._ends if start > ended_until else self._cleanups, start)
 
     def control(self, control: Control) -> None:
         kind, time = control
@@ -199,17 +193,6 @@ class AlignedWindows(OpenOperator):
     def close(self) -> None:
         self._evaluation.close()
         close_function(self._combine)
-
-
-def _nothing() -> None:
-    """What a window of a reduction holds at first."""
-
-
-def _reducing(call: Callable[[Any, Any], Any]) -> Add:
-    def add(value: Any, held: Any) -> Any:
-        return value if held is None else call(held, value)
-
-    return add
 
 
 def _appending(table: ElementPanes) -> Add:

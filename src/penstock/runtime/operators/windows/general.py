@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-from collections.abc import Iterator
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ValueStateDescriptor
@@ -20,7 +18,7 @@ from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function
 from penstock.runtime.operators.windows.contents import Contents, EvictableContents
 from penstock.runtime.operators.windows.evaluation import Evaluation
-from penstock.runtime.operators.windows.lateness import LateRecords, missing_timestamp
+from penstock.runtime.operators.windows.lateness import LateRecords
 from penstock.runtime.operators.windows.merging import WindowSet
 from penstock.runtime.operators.windows.namespaces import window_bytes, window_of
 from penstock.runtime.operators.windows.trigger_context import AssignerContext, TriggerContext
@@ -67,7 +65,7 @@ class GeneralWindows(OpenOperator):
         timestamp = self._scope.timestamp
         if timestamp is None:
             if self._event_time:
-                raise missing_timestamp()
+                raise InvalidProgramError.no_timestamps()
             timestamp = MIN_LONG_VALUE
         key = self._scope.key
         windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)
@@ -79,7 +77,7 @@ class GeneralWindows(OpenOperator):
             self._scope.timestamp = timestamp
             self._late.handle(value)
 
-    def run(self, values: Iterable[Any]) -> None:  # type: ignore[override]
+    def run(self, values: Iterable[Any]) -> None:
         process = self.process
         for value in values:
             process(value)
@@ -231,7 +229,8 @@ class GeneralWindows(OpenOperator):
     @contextmanager
     def _window_set(self) -> Iterator[WindowSet]:
         """The windows of the current key, written back if they change."""
-        assert self._sets is not None and isinstance(self._assigner, MergingWindowAssigner)
+        assert self._sets is not None
+        assert isinstance(self._assigner, MergingWindowAssigner)
         key = self._scope.key
         known = self._sets.value() or ()
         windows = {window_of(w): window_of(s) for w, s in known}

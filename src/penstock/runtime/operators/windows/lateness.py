@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import InvalidArgumentError
 from penstock.runtime.operators.base import OperatorHost
 
 if TYPE_CHECKING:
@@ -24,10 +23,3 @@ class LateRecords:
             self._dropped.inc()
         else:
             self._emit_side(self._tag, value)
-
-
-def missing_timestamp() -> InvalidArgumentError:
-    return InvalidArgumentError(
-        "the record has no timestamp, and windows in event time need one; give the stream a "
-        "WatermarkStrategy with assign_timestamps_and_watermarks or at from_source"
-    )

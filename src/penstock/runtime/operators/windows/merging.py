@@ -36,7 +36,7 @@ class WindowSet:
         self._assigner.merge_windows([*self.windows, window], _Noting(merges))
         result = window
         for merged, parts in merges:
-            known = [part for part in parts if part in self.windows]
+            known = [part for part in self.windows if part in parts]  # the oldest first
             if window in parts:
                 result = merged
             if known and known != [merged]:  # else the new one lies within one that is there

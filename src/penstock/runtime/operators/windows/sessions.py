@@ -11,11 +11,12 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.window import MAX_LONG_VALUE, TimeWindow
-from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function, opened
+from penstock.errors import InvalidProgramError
+from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function
 from penstock.runtime.operators.windows.evaluation import Evaluation
-from penstock.runtime.operators.windows.lateness import LateRecords, missing_timestamp
+from penstock.runtime.operators.windows.folding import Fold
+from penstock.runtime.operators.windows.lateness import LateRecords
 from penstock.runtime.watermarks import WATERMARK, Control
 from penstock.state.panes import Serializer
 
@@ -59,16 +60,7 @@ class SessionWindows(OpenOperator):
         self._timers = host.keyed_state.timers("_event_timers")
         self._evaluation = Evaluation(windowing, host)
         self._late = LateRecords(windowing, host)
-        self._create: Callable[[], Any]
-        self._add: Callable[[Any, Any], Any]
-        self._merge: Callable[[Any, Any], Any]
-        if isinstance(windowing.combine, AggregateFunction):
-            self._add = opened(windowing.combine, host, "add")
-            self._create, self._merge = windowing.combine.create_accumulator, windowing.combine.merge
-        else:
-            reduce = opened(windowing.combine, host, "reduce")
-            self._add = lambda value, held: value if held is None else reduce(held, value)
-            self._create, self._merge = _nothing, reduce
+        self._create, self._add, self._merge = Fold.of(windowing.combine, host)
         self.run = self._adding(self._add)
 
     def process(self, value: Any) -> None:
@@ -103,7 +95,7 @@ class SessionWindows(OpenOperator):
                     self._place(value, timestamp, end, key, sessions)
             except TypeError:
                 if scope.timestamp is None:
-                    raise missing_timestamp() from None
+                    raise InvalidProgramError.no_timestamps() from None
                 raise
 
         return run
@@ -209,10 +201,6 @@ class SessionWindows(OpenOperator):
 
 def _start(session: Session) -> int:
     return session.start
-
-
-def _nothing() -> None:
-    """What a session of a reduction holds at first."""
 
 
 def _sessions_serializer(contents: Serializer) -> Serializer:
