@@ -71,7 +71,7 @@ def one_of_kinds_or_callable(method: str, kinds: tuple[type[Function], ...], fun
     """The same for several kinds."""
     if isinstance(func, kinds) or (callable(func) and not _is_ours(func)):
         return func
-    raise _misfit(method, " or ".join(["a callable", *(f"a {k.__name__}" for k in kinds)]), func)
+    raise _misfit(method, " or ".join(["a callable", *map(_one, kinds)]), func)
 
 
 def plain_callable(method: str, func: Any) -> Any:
@@ -85,7 +85,11 @@ def instance_of(method: str, kinds: tuple[type, ...], func: Any) -> Any:
     """`func` if it is of one of the kinds."""
     if isinstance(func, kinds):
         return func
-    raise _misfit(method, " or ".join(f"a {kind.__name__}" for kind in kinds), func)
+    raise _misfit(method, " or ".join(map(_one, kinds)), func)
+
+
+def _one(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
 def _is_ours(func: Any) -> bool:
@@ -102,7 +106,7 @@ def _misfit(method: str, wanted: str, func: Any) -> InvalidArgumentError:
     got = f"{type(func).__name__} {short_repr(func)}"
     for kind, home in _HOME.items():
         if isinstance(func, kind):
-            got = f"{type(func).__name__}, which is a {kind.__name__} and belongs in {home}(...)"
+            got = f"{type(func).__name__}, which is {_one(kind)} and belongs in {home}(...)"
             break
     return InvalidArgumentError(f"{method} needs {wanted}, got {got}")
 

@@ -130,8 +130,10 @@ class ContinuousEventTimeTrigger(Trigger[T, TimeWindow]):
         if end <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(end)
-        if _fire_time(ctx).get() is None:
-            self._fire_after(timestamp - timestamp % self.interval, window, ctx)
+        fire_time = _fire_time(ctx)
+        if fire_time.get() is None:
+            before = timestamp - timestamp % self.interval
+            self.register_next_fire_timestamp(before, window, ctx, fire_time)
         return TriggerResult.CONTINUE
 
     def on_processing_time(
@@ -148,12 +150,19 @@ class ContinuousEventTimeTrigger(Trigger[T, TimeWindow]):
         if fire_time.get() != time:
             return TriggerResult.CONTINUE
         fire_time.clear()
-        self._fire_after(time, window, ctx)
+        self.register_next_fire_timestamp(time, window, ctx, fire_time)
         return TriggerResult.FIRE
 
-    def _fire_after(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+    def register_next_fire_timestamp(
+        self,
+        time: int,
+        window: TimeWindow,
+        ctx: Trigger.TriggerContext,
+        fire_timestamp_state: ReducingState[int],
+    ) -> None:
+        """Fire next one interval after `time`, or at the window's end."""
         following = min(time + self.interval, window.max_timestamp())
-        _fire_time(ctx).add(following)
+        fire_timestamp_state.add(following)
         ctx.register_event_time_timer(following)
 
     def can_merge(self) -> bool:
@@ -194,8 +203,10 @@ class ContinuousProcessingTimeTrigger(Trigger[T, TimeWindow]):
     def on_element(
         self, element: T, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        if _fire_time(ctx).get() is None:
-            self._fire_after(self._last_multiple(ctx), window, ctx)
+        fire_time = _fire_time(ctx)
+        if fire_time.get() is None:
+            before = self._last_multiple(ctx)
+            self.register_next_fire_timestamp(before, window, ctx, fire_time)
         return TriggerResult.CONTINUE
 
     def on_processing_time(
@@ -206,7 +217,8 @@ class ContinuousProcessingTimeTrigger(Trigger[T, TimeWindow]):
             return TriggerResult.CONTINUE
         fire_time.clear()
         # An epoch may be longer than the interval: what was missed would give the same again.
-        self._fire_after(max(time, self._last_multiple(ctx)), window, ctx)
+        before = max(time, self._last_multiple(ctx))
+        self.register_next_fire_timestamp(before, window, ctx, fire_time)
         return TriggerResult.FIRE
 
     def on_event_time(
@@ -218,12 +230,19 @@ class ContinuousProcessingTimeTrigger(Trigger[T, TimeWindow]):
         now = ctx.get_current_processing_time()
         return now - now % self.interval
 
-    def _fire_after(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+    def register_next_fire_timestamp(
+        self,
+        time: int,
+        window: TimeWindow,
+        ctx: Trigger.TriggerContext,
+        fire_timestamp_state: ReducingState[int],
+    ) -> None:
+        """Fire next one interval after `time`, or at the window's end."""
         following = time + self.interval
         # The end of an event-time window may be long past on this clock.
         if time < window.max_timestamp() < following:
             following = window.max_timestamp()
-        _fire_time(ctx).add(following)
+        fire_timestamp_state.add(following)
         ctx.register_processing_time_timer(following)
 
     def can_merge(self) -> bool:

@@ -171,11 +171,17 @@ class AlignedWindows(OpenOperator):
         super().control(control)
 
     def _advance(self, ended_until: int) -> None:
-        waiting, cleanups = self._ends, self._cleanups
+        waiting = self._ends
         while waiting and waiting[0] <= ended_until:
             start = heapq.heappop(waiting)
+            # In the order of time: what was over before this one ended is cleared before it fires.
+            self._drop_until(start - 1)
             self._fire(start, self._table.contents(start))
-            heapq.heappush(cleanups, start)
+            heapq.heappush(self._cleanups, start)
+        self._drop_until(ended_until)
+
+    def _drop_until(self, ended_until: int) -> None:
+        cleanups = self._cleanups
         while cleanups and cleanups[0] <= ended_until - self._lateness:
             self._drop(heapq.heappop(cleanups))
 
