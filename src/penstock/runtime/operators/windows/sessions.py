@@ -47,6 +47,8 @@ class Session:
 class SessionWindows(OpenOperator):
     """Sessions with a fixed gap."""
 
+    layout = "sessions"
+
     def __init__(self, windowing: Windowing, host: OperatorHost) -> None:
         assert host.keyed_state is not None
         self._host = host
