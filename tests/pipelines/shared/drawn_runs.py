@@ -12,6 +12,7 @@ from penstock.common import WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.datastream import DataStream, OutputTag, StreamExecutionEnvironment
 from penstock.datastream.functions import ProcessAllWindowFunction, ProcessWindowFunction
+from penstock.runtime.payload import HEADER_SIZE, encode_body
 from penstock.runtime.watermarks import MAX_TIMESTAMP
 from penstock.testing import KeyedOperatorHarness, ScriptedSource
 
@@ -92,6 +93,11 @@ def output_of(result: Any) -> Output:
     return Output(result[0], "fires", result[1], str(result[2]))
 
 
+def _node(stream: DataStream) -> Any:
+    """The operator that a stream comes from."""
+    return stream._env._graph.node(stream._edges[0].source)
+
+
 # By hand
 
 
@@ -100,11 +106,16 @@ class StreamHarness(KeyedOperatorHarness):
 
     @classmethod
     def of(cls, stream: DataStream) -> StreamHarness:
-        node = stream._env._graph.node(stream._edges[0].source)
+        node = _node(stream)
         return cls(node.operator, node.inputs[0].partitioning.select)
 
     def _operator(self, function: Any) -> Any:
         return function
+
+    def process_run(self, values: list[Any], timestamps: list[int]) -> None:
+        """Several records at once, as they come from an exchange."""
+        payload = bytes(HEADER_SIZE) + encode_body(timestamps, values, frozen=False)[0]
+        self._attempt(lambda: self._task.consume(0, 0, payload))
 
     def entries(self) -> list[tuple[bytes, bytes]]:
         """All that the store holds at the end of the epoch."""
@@ -153,8 +164,11 @@ class Hand:
 
 def play_by_hand(
     stream: DataStream, drawing: Drawing, by_clock: bool = False, restarts: bool = False
-) -> Drawing:
-    """The drawing with what was found. With `restarts` there is one before every event."""
+) -> tuple[Drawing, bool]:
+    """The drawing with what was found, and whether the store held anything in the end.
+
+    With `restarts` there is one after every event.
+    """
     hand = Hand(stream, by_clock)
     found: list[list[Output]] = []
     for row in drawing.rows:
@@ -163,8 +177,9 @@ def play_by_hand(
             found[-1] += hand.give(event)
             if restarts:
                 hand.restart()
+    left = bool(hand.harness.entries())
     hand.harness.close()
-    return drawing.with_outputs(found)
+    return drawing.with_outputs(found), left
 
 
 # As a job
@@ -187,10 +202,8 @@ MARKED = WatermarkStrategy.for_generator(Marks).with_timestamp_assigner(lambda e
 def drawn_stream(env: StreamExecutionEnvironment, epochs: Iterable[list[Event]]) -> DataStream:
     """The events of a drawing, each list as an epoch."""
     source = env.from_source(ScriptedSource(epochs), source_name="drawn").uid("drawn")
-    timed = source.set_parallelism(1).assign_timestamps_and_watermarks(MARKED).uid("time")
-    unmarked = timed.set_parallelism(1).filter(lambda event: event.key != MARK).uid("unmarked")
-    # One subtask up to here, or the drawn order would be lost.
-    return unmarked.set_parallelism(1)
+    timed = source.assign_timestamps_and_watermarks(MARKED).uid("time")
+    return timed.filter(lambda event: event.key != MARK).uid("unmarked")
 
 
 def events_of(drawing: Drawing) -> list[Event]:
@@ -204,10 +217,11 @@ def play_as_job(
     reports: list[Any] = []
     env.add_epoch_listener(reports.append)
     results = build(drawn_stream(env, epochs))
-    # In one subtask, so that what one sends stays in order.
-    main = results.map(output_of).set_parallelism(1)
-    aside = results.get_side_output(LATE_TAG).map(lambda event: late(*event)).set_parallelism(1)
-    found = list(main.union(aside).execute_and_collect())
+    if _node(results).fixed_parallelism is None:
+        # All else has one subtask, so that what this one sends stays in order.
+        results.set_parallelism(2)
+    aside = results.get_side_output(LATE_TAG).map(lambda event: late(*event))
+    found = list(results.map(output_of).union(aside).execute_and_collect())
     return found, dropped_in(reports)
 
 

@@ -43,14 +43,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _env(executor: str, directory: Path) -> StreamExecutionEnvironment:
     configuration = Configuration()
     configuration.set_string("penstock.executor", executor)
-    configuration.set_string("parallelism.default", "2")
+    configuration.set_string("parallelism.default", "1")
     configuration.set_string("state.backend.local-dir", str(directory / "stores"))
     return StreamExecutionEnvironment.get_execution_environment(configuration)
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
-    """To be called as `golden(drawing, build, dropped=0)`."""
+    """To be called with a drawing and a function that makes its program.
+
+    `dropped` is how many late elements are to be dropped, and `leaves` whether state is to be left
+    in the end, as windows without an end do.
+    """
     return _golden(request, tmp_path)
 
 
@@ -71,13 +75,14 @@ def _golden(request: pytest.FixtureRequest, directory: Path) -> Golden:
     if way == "spark":
         request.getfixturevalue("spark")
 
-    def check(text: str, build: Build, dropped: int = 0) -> None:
+    def check(text: str, build: Build, dropped: int = 0, leaves: bool = False) -> None:
         drawing = parse(text)
         env = _env("spark" if way == "spark" else "local", directory)
         if way in BY_HAND:
             stream = build(drawn_stream(env, []))
-            found = play_by_hand(stream, drawing, restarts=way == "restored")
+            found, left = play_by_hand(stream, drawing, restarts=way == "restored")
             assert str(found) == str(drawing)
+            assert left == leaves
             return
         events = events_of(drawing)
         epochs = [[event] for event in events] if way == "own_epochs" else [events]
@@ -95,13 +100,15 @@ def golden_by_clock(
     """For drawings in processing time: elements come when the clock is at their column."""
     way: str = request.param
 
-    def check(text: str, build: Build) -> None:
+    def check(text: str, build: Build, leaves: bool = False) -> None:
         drawing = parse(text)
         env = _env("local", tmp_path)
         if way != "job":
             stream = build(drawn_stream(env, []))
-            found = play_by_hand(stream, drawing, by_clock=True, restarts=way == "restored")
+            restarts = way == "restored"
+            found, left = play_by_hand(stream, drawing, by_clock=True, restarts=restarts)
             assert str(found) == str(drawing)
+            assert left == leaves
             return
         # A job takes the time once per epoch, and here it takes ours.
         monkeypatch.setattr("penstock.driver.epoch_loop.time", scripted_time())

@@ -36,6 +36,7 @@ def test_tumbling_by_count(golden: Any) -> None:
         end
         """,
         lambda stream: stream.key_by(by_key).count_window(3).process(Show()),
+        leaves=True,
     )
 
 
@@ -54,6 +55,7 @@ def test_sliding_by_count_fires_full_windows(golden: Any) -> None:
         end
         """,
         lambda stream: stream.key_by(by_key).count_window(3, 2).process(Show()),
+        leaves=True,
     )
 
 
@@ -68,6 +70,7 @@ def test_a_slide_beyond_the_size_leaves_some_out(golden: Any) -> None:
         end
         """,
         lambda stream: stream.key_by(by_key).count_window(2, 3).process(Show()),
+        leaves=True,
     )
 
 
@@ -93,10 +96,12 @@ def test_sliding_by_count_in_javas_way(golden: Any) -> None:
     golden(
         drawing,
         lambda stream: _in_javas_way(stream).key_by(by_key).count_window(3, 2).process(Show()),
+        leaves=True,
     )
     golden(
         drawing,
         shown(GlobalWindows.create(), evictor=CountEvictor.of(3), trigger=CountTrigger.of(2)),
+        leaves=True,
     )
 
 
@@ -126,6 +131,7 @@ def test_assigners_by_name(golden: Any, assigner: Any) -> None:
         end
         """,
         shown(assigner),
+        leaves=True,
     )
 
 
@@ -140,6 +146,7 @@ def test_counted_and_reduced(golden: Any) -> None:
         end
         """,
         lambda stream: stream.key_by(by_key).count_window(3).reduce(added),
+        leaves=True,
     )
 
 
@@ -211,4 +218,5 @@ def test_counts_over_all_keys(golden: Any) -> None:
         end
         """,
         lambda stream: stream.count_window_all(2).process(ShowAll()),
+        leaves=True,
     )

@@ -82,6 +82,7 @@ def test_an_assigner_with_state(golden: Any) -> None:
         end
         """,
         shown(Chapters()),
+        leaves=True,
     )
 
 

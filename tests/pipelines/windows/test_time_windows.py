@@ -204,6 +204,7 @@ def test_tumbling_windows_in_processing_time(golden_by_clock: Any) -> None:
         end
         """,
         shown(TumblingProcessingTimeWindows.of(Time.seconds(5))),
+        leaves=True,
     )
 
 

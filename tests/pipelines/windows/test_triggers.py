@@ -151,6 +151,7 @@ def test_count_trigger_keeps_what_it_fired(golden: Any) -> None:
         end
         """,
         shown(EVERYTHING, trigger=CountTrigger.of(2)),
+        leaves=True,
     )
 
 
@@ -246,6 +247,7 @@ def test_global_windows_fire_only_if_told_to(golden: Any) -> None:
         end
         """,
         shown(EVERYTHING),
+        leaves=True,
     )
 
 
@@ -277,6 +279,7 @@ def test_delta_trigger(golden: Any) -> None:
         end
         """,
         shown(EVERYTHING, trigger=DeltaTrigger.of(2, lambda old, new: new.number - old.number)),
+        leaves=True,
     )
 
 
@@ -296,6 +299,7 @@ def test_timeout_counts_from_the_first_element(golden_by_clock: Any) -> None:
             EVERYTHING,
             trigger=ProcessingTimeoutTrigger.of(CountTrigger.of(3), Time.seconds(5)),
         ),
+        leaves=True,
     )
 
 
@@ -315,6 +319,7 @@ def test_timeout_counts_from_the_last_element(golden_by_clock: Any) -> None:
                 CountTrigger.of(3), Time.seconds(5), reset_timer_on_new_record=True
             ),
         ),
+        leaves=True,
     )
 
 

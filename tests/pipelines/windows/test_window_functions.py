@@ -221,6 +221,7 @@ def test_state_of_the_window_and_of_the_key(golden: Any) -> None:
         b fires                     [----)  5: 1, gone 5
         """,
         lambda stream: windowed(stream, TUMBLING, lateness=3000).process(Remembers()),
+        leaves=True,
     )
 
 
@@ -240,6 +241,7 @@ def test_purging_keeps_the_windows_state(golden: Any) -> None:
         lambda stream: windowed(
             stream, TUMBLING, trigger=PurgingTrigger.of(CountTrigger.of(1))
         ).process(Remembers()),
+        leaves=True,
     )
 
 
