@@ -7,6 +7,7 @@ from typing import Any
 
 from xxhash import xxh3_64_intdigest
 
+from penstock.common.typeinfo import Types
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -30,6 +31,7 @@ from penstock.state.value_state import (
     LiveReducingState,
     LiveValueState,
 )
+from penstock.state.waiting import WaitingTable
 from penstock.storage.entries import Entry, unpack_key
 
 # How many entries of a state with a time to live are looked at in one epoch, but for the rest of
@@ -103,6 +105,15 @@ class KeyedState:
     def timers(self, name: str) -> TimerTable:
         """Timers of one kind of time."""
         table = TimerTable(name, self.scope, self.base, self._key_groups)
+        self._tables.append(table)
+        return table
+
+    def waiting(self, name: str) -> WaitingTable:
+        """Records that are held back until their time has come."""
+        serializer = Types.PICKLED_BYTE_ARRAY().serializer()
+        table = WaitingTable(
+            name, self.scope, self.base, self._key_groups, serializer, self._chunk_number
+        )
         self._tables.append(table)
         return table
 

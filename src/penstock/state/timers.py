@@ -64,30 +64,35 @@ class TimerTable:
         self._keys.pop(timer, None)
         self._changed[timer] = None
 
+    def first(self, until: int) -> int | None:
+        """The time of the first timer up to a time, None if there is none."""
+        heap = self._heap
+        while True:
+            if heap and heap[0].time <= until:
+                if heap[0] in self._keys:
+                    return heap[0].time
+                heapq.heappop(heap)
+            elif self._horizon < until:
+                self._advance_horizon()
+            else:
+                return None
+
     def due(self, until: int) -> Iterator[tuple[int, Any, bytes]]:
         """Take the timers up to a time, in order of time: each with its key and namespace.
 
         Whoever iterates may register and delete timers meanwhile.
         """
-        while True:
-            if self._heap and self._heap[0].time <= until:
-                timer = heapq.heappop(self._heap)
-                if timer in self._keys:
-                    key = self._keys.pop(timer)
-                    self._changed[timer] = None
-                    yield timer.time, key, timer.namespace
-            elif self._horizon < until:
-                self._advance_horizon()
-            else:
-                return
+        while self.first(until) is not None:
+            timer = heapq.heappop(self._heap)
+            key = self._keys.pop(timer)
+            self._changed[timer] = None
+            yield timer.time, key, timer.namespace
 
     def _advance_horizon(self) -> None:
         """Load the next few timers."""
         before, loaded = self._horizon, 0
         horizon = MAX_TIME
         for timer, raw in heapq.merge(*map(self._stored, self._groups())):
-            if timer.time <= before:
-                continue
             if loaded >= _AT_ONCE and timer.time > horizon:
                 break
             if loaded < _AT_ONCE:
@@ -113,10 +118,11 @@ class TimerTable:
         return range(first, last + 1)
 
     def _stored(self, group: int) -> Iterator[tuple[Timer, bytes]]:
-        for packed, raw in self._base.keys(self.name, (group, group)):
+        """Those behind the horizon."""
+        begin = time_bytes(self._horizon + 1)
+        for packed, raw in self._base.keys(self.name, (group, group), begin):
             found = unpack_key(packed)
-            time = int.from_bytes(found.key, "big") - _BIAS
-            yield Timer(time, found.namespace, found.map_key), raw
+            yield Timer(stored_time(found.key), found.namespace, found.map_key), raw
 
     # As a table of keyed state
 
@@ -142,7 +148,16 @@ class TimerTable:
 
     def _entry(self, timer: Timer, raw: bytes | None) -> Entry:
         group = self._base.group_of(timer.key_bytes)
-        time = (timer.time + _BIAS).to_bytes(8, "big")
+        time = time_bytes(timer.time)
         return Entry(
             group, self._base.operator, self.name, time, timer.key_bytes, timer.namespace, raw
         )
+
+
+def time_bytes(time: int) -> bytes:
+    """A time as a stored key: in order also if it is negative."""
+    return (time + _BIAS).to_bytes(8, "big")
+
+
+def stored_time(key: bytes) -> int:
+    return int.from_bytes(key, "big") - _BIAS

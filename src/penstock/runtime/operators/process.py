@@ -204,6 +204,9 @@ class _Firing:
             scope.timestamp = time  # what is emitted has the timer's time
             self._fire(time, TimeDomain.EVENT_TIME)
 
+    def next_event_time(self, until: int) -> int | None:
+        return self._timers.event_timers.first(until)
+
     def processing_time(self, until: int) -> None:
         scope = self._host.scope
         for time, scope.key, _ in self._timers.processing_timers.due(until):
@@ -235,3 +238,6 @@ class _WithTimers(FunctionOperator):
             self.time.watermark = time
             self._firing.event_time(time)
         self.pass_on(control)
+
+    def next_timer(self, until: int) -> int | None:
+        return self._firing.next_event_time(until)
