@@ -151,7 +151,7 @@ class VertexTask:
         values, timestamps, events = decode_body(payload)
         self._records_in += len(values)
         sender = self._input_time.sender(edge, producer)
-        self._scope.channel = (self._input_indexes[edge], edge, sender)
+        self._scope.channel = (self._input_indexes.get(edge, 0), edge, sender)
         start = 0
         for at, kind, time in events:
             if at > start:

@@ -147,8 +147,13 @@ def processing(
     emit, emit_side = host.emit, host.emit_side
 
     def process(value: Any) -> None:
-        for result in results((value,)):
-            emit(result)
+        produced = call(value, context)
+        if produced is not None:
+            for result in produced:
+                if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
+                    emit_side(result[0], result[1])
+                else:
+                    emit(result)
 
     def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
         for value in values:
