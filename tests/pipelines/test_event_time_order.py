@@ -470,6 +470,27 @@ def test_more_records_wait_than_memory_shall_hold(make_env: Any) -> None:
     assert outputs({"penstock.state.cache-entries": "50"}) == outputs({})
 
 
+def test_memory_is_bounded_while_many_records_are_handed_over(
+    restartable_env: Any, tmp_path: Path
+) -> None:
+    """All at the last watermark: what changes by that goes to disk in parts, as ever."""
+    parts: set[str] = set()
+
+    def look(report: EpochReport) -> None:
+        if report.final:
+            found = (tmp_path / "checkpoints").rglob(f"{report.epoch:010d}_*.segment*")
+            parts.update(path.name for path in found)
+
+    settings = {"penstock.state.cache-entries": "50", "parallelism.default": "1"}
+    env = restartable_env({**settings, "penstock.source.max-records-per-epoch": "100000"})
+    env.add_epoch_listener(look)
+    script = [[("k", time) for time in range(9000, 0, -1)]]
+    keyed = timed(env, script, 10_000).key_by(lambda r: r[0]).in_event_time_order()
+    found = list(keyed.map(lambda r: r[1]).execute_and_collect())
+    assert found == list(range(1, 9001))
+    assert len(parts) > 1
+
+
 def test_giving_the_order_up_is_refused_while_records_may_wait(
     restartable_env: Any, collect_until_error: Any
 ) -> None:
