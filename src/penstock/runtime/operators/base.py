@@ -53,6 +53,8 @@ class OperatorHost:
     """What `snapshot` gave in the base's epoch."""
     roving: bool
     """Whether the subtask has another part of the input in every epoch: Spark deals it out."""
+    make_room: Callable[[], None]
+    """To be called now and then by an operator that does much at once: state may be too large."""
     order: Callable[[], EpochOrder]
     init_context: Callable[[], InitContext]
     batch: bool
@@ -81,6 +83,11 @@ class OpenOperator:
     def resume(self, control: Control) -> None:
         """Where event time was at the base. Nothing becomes due by it: it was handled there."""
         self.control(control)
+
+    def next_timer(self, until: int) -> int | None:
+        """The time of its first event-time timer up to a time, None if it has none. An operator
+        that acts on watermarks and cannot tell at which says `until`."""
+        return None if type(self).control is OpenOperator.control else until
 
     def end_epoch(self) -> None:
         """The epoch's input is through. May emit, and send control events."""
