@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from xxhash import xxh3_64_intdigest
 
+from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -95,6 +96,7 @@ class KeyedState:
         self._keep = keep
         self._per_key = Place(scope, base)
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
+        self._layouts: dict[str, dict[str, Any]] = {}
         self._tables: list[Table] = []
         self._swept_states: dict[str, tuple[Lifetime, Callable[[bytes], Iterable[bytes]]]] = {}
         self._sweeps: dict[str, int] = {}
@@ -144,10 +146,15 @@ class KeyedState:
 
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""
-        return {
+        described = {
             name: {"kind": _kind(descriptor), "type": descriptor.type_info.describe()}
             for name, (descriptor, _) in self._states.items()
         }
+        return {**described, **self._layouts}
+
+    def declare(self, name: str, kind: str, type_info: TypeInformation) -> None:
+        """Record how an operator keeps what it has under no descriptor."""
+        self._layouts[name] = {"kind": kind, "type": type_info.describe()}
 
     def all_keys(self, name: str) -> Iterator[Any]:
         """Every key that has, or had at the base, a value of a value state."""

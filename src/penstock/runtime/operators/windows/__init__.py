@@ -56,10 +56,18 @@ class Windowing:
         return self.element_type or Types.PICKLED_BYTE_ARRAY()
 
     def open(self, host: OperatorHost) -> OpenOperator:
+        lane = self._lane()
+        assert host.keyed_state is not None
+        kept = "elements" if self.combine is None or self.evictor is not None else "values"
+        # Each keeps open windows in its own way: from one to another they would be lost.
+        host.keyed_state.declare("_windows", f"{lane.layout} with {kept}", self.contents_type)
+        return lane(self, host)
+
+    def _lane(self) -> type[AlignedWindows | SessionWindows | GeneralWindows]:
         if type(self.trigger) is EventTimeTrigger and self.evictor is None:
             assigner = type(self.assigner)
             if assigner in (TumblingEventTimeWindows, SlidingEventTimeWindows):
-                return AlignedWindows(self, host)
+                return AlignedWindows
             if assigner is EventTimeSessionWindows and self.combine is not None:
-                return SessionWindows(self, host)
-        return GeneralWindows(self, host)
+                return SessionWindows
+        return GeneralWindows

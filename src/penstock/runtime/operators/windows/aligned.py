@@ -30,6 +30,8 @@ Add = Callable[[Any, Any], Any]
 class AlignedWindows(OpenOperator):
     """Windows at multiples of the slide, all of one size."""
 
+    layout = "tumbling or sliding windows"
+
     def __init__(self, windowing: Windowing, host: OperatorHost) -> None:
         assigner: Any = windowing.assigner
         self._size: int = assigner.size

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 class GeneralWindows(OpenOperator):
     """Each record is put into windows one by one, and each window asks its trigger."""
 
+    layout = "windows of a custom kind, trigger or evictor"
+
     def __init__(self, windowing: Windowing, host: OperatorHost) -> None:
         assert host.keyed_state is not None
         self._host = host

@@ -8,7 +8,7 @@ again if the end has moved. So the usual record costs one look-up and no timer.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.window import MAX_LONG_VALUE, TimeWindow
@@ -46,6 +46,8 @@ class Session:
 
 class SessionWindows(OpenOperator):
     """Sessions with a fixed gap."""
+
+    layout = "sessions"
 
     def __init__(self, windowing: Windowing, host: OperatorHost) -> None:
         assert host.keyed_state is not None
@@ -104,7 +106,8 @@ class SessionWindows(OpenOperator):
         self, value: Any, timestamp: int, end: int, key: Any, sessions: list[Session]
     ) -> None:
         """A record that does not just prolong the last session."""
-        touched = [s for s in sessions if s.start <= end and s.end >= timestamp]
+        newest = not sessions or timestamp > sessions[-1].end
+        touched = [] if newest else [s for s in sessions if s.start <= end and s.end >= timestamp]
         if not touched and self._is_gone(end):
             if not sessions:
                 self._table.changed[key] = None
@@ -121,7 +124,8 @@ class SessionWindows(OpenOperator):
             session = Session(timestamp, end, self._create())
         session.held = self._add(value, session.held)
         sessions.append(session)
-        sessions.sort(key=_start)
+        if not newest:
+            sessions.sort(key=_start)
         self._extended(key, session)
 
     def _merged(self, touched: list[Session]) -> Session:
@@ -135,7 +139,7 @@ class SessionWindows(OpenOperator):
     def _extended(self, key: Any, session: Session) -> None:
         """See to it that it fires: at once if its end has passed, else by a timer."""
         if session.end - 1 <= self.time.watermark:
-            self._fire(key, session)
+            self._host.emit_run(self._fired(key, session))
             due = self._cleanup(session)
         else:
             session.fired = False
@@ -152,14 +156,17 @@ class SessionWindows(OpenOperator):
         kind, time = control
         if kind == WATERMARK:
             self.time.watermark = time
-            for due, key, _ in self._timers.due(time):
-                self._look_at(due, key)
+            self._host.emit_run(self._due(time))
         self.pass_on(control)
 
-    def _look_at(self, time: int, key: Any) -> None:
+    def _due(self, until: int) -> Iterator[Any]:
+        for time, key, _ in self._timers.due(until):
+            yield from self._looked_at(time, key)
+
+    def _looked_at(self, time: int, key: Any) -> Iterator[Any]:
         """A timer is due: of one of the key's sessions, or of one that was merged away."""
         self._scope.key = key
-        sessions: list[Session] = list(self._table.current() or ())
+        sessions: list[Session] = self._table.current() or []
         over = []
         for session in sessions:
             if session.timer != time:
@@ -169,7 +176,7 @@ class SessionWindows(OpenOperator):
                 self._wait(key, session, session.end - 1)
                 continue
             if not session.fired:
-                self._fire(key, session)
+                yield from self._fired(key, session)
             if self._cleanup(session) <= time:
                 over.append(session)
             else:
@@ -178,8 +185,7 @@ class SessionWindows(OpenOperator):
             self._scope.key = key
             self._evaluation.clear(TimeWindow(session.start, session.end))
             sessions.remove(session)
-        self._scope.key = key
-        self._table.put(sessions or None)
+        self._table.changed[key] = sessions or None
 
     def _cleanup(self, session: Session) -> int:
         return min(session.end - 1 + self._lateness, MAX_LONG_VALUE)
@@ -189,10 +195,10 @@ class SessionWindows(OpenOperator):
         self._scope.key = key
         self._timers.register(time)
 
-    def _fire(self, key: Any, session: Session) -> None:
+    def _fired(self, key: Any, session: Session) -> Iterator[Any]:
         session.fired = True
         window = TimeWindow(session.start, session.end)
-        self._host.emit_run(self._evaluation.results(window, [(key, session.held)]))
+        return self._evaluation.results(window, ((key, session.held),))
 
     def close(self) -> None:
         self._evaluation.close()
