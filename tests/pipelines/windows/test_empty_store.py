@@ -104,7 +104,7 @@ def windows_of(stream: Any) -> dict[str, Any]:
 def test_the_last_epoch_leaves_no_state(restartable_env: Any, tmp_path: Path) -> None:
     env = restartable_env({"penstock.source.max-records-per-epoch": "100"})
     script = [EVENTS[first : first + 15] for first in range(0, len(EVENTS), 15)]
-    stream = env.from_source(ScriptedSource(script), STRATEGY, "events")
+    stream = env.from_source(ScriptedSource(script), STRATEGY, "events").set_parallelism(1)
     left: list[Any] = []
     env.add_epoch_listener(
         lambda report: left.append(stored_entries(str(tmp_path / "checkpoints"), "job"))

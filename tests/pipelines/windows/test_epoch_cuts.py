@@ -82,7 +82,8 @@ def test_any_number_of_epochs_gives_the_same(make_env: Any, executor: str, kind:
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(
             Duration.of_millis(BOUND)
         ).with_timestamp_assigner(lambda record, _: record[1])
-        stream = make_env().from_source(ScriptedSource(script), strategy, "readings")
+        source = make_env().from_source(ScriptedSource(script), strategy, "readings")
+        stream = source.set_parallelism(1)
         windows = stream.key_by(lambda record: record[0]).window(ASSIGNERS[kind])
         results.append(sorted(windows.aggregate(Sum(), Shown()).execute_and_collect()))
     assert results[0] == sorted((*window, [total]) for *window, total in expected(kind))
