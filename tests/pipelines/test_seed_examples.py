@@ -1,4 +1,4 @@
-"""The examples that explain what streams are for: sensors, alerts, averages, sessions, late data."""
+"""The examples that explain what streams are for: alerts, averages, sessions, late readings."""
 
 from __future__ import annotations
 

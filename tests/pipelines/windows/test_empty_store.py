@@ -86,12 +86,10 @@ def windows_of(stream: Any) -> dict[str, Any]:
         .reduce(added, Remembers()),
         "purged": keyed.window(TUMBLING).trigger(PurgingTrigger.of(DELTA)).process(ShowSorted()),
         "evicted": keyed.window(SLIDING).evictor(CountEvictor.of(2, True)).process(Remembers()),
-        "evictedsessions": keyed.window(SESSIONS)
-        .evictor(CountEvictor.of(2))
-        .process(ShowSorted()),
-        "end": keyed.window(
-            GlobalWindows.create_with_end_of_stream_trigger()
-        ).process(ShowSorted()),
+        "evictedsessions": keyed.window(SESSIONS).evictor(CountEvictor.of(2)).process(ShowSorted()),
+        "end": keyed.window(GlobalWindows.create_with_end_of_stream_trigger()).process(
+            ShowSorted()
+        ),
         "all": stream.window_all(TUMBLING).reduce(added),
         "joined": stream.join(stream)
         .where(by_key)
