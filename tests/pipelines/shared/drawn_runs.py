@@ -274,4 +274,3 @@ def clocked_epochs(drawing: Drawing) -> list[list[Event]]:
         epochs.append([Event(TICK, "", event.at + (event.key == MARK))])
         epochs.append([event] if event.key not in (MARK, TICK) else [])
     return epochs
-

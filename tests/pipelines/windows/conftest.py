@@ -121,4 +121,3 @@ def golden_by_clock(
         assert sequences(outputs) == sequences(drawing.outputs)
 
     return check
-

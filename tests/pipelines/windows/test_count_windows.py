@@ -164,8 +164,8 @@ def test_windows_over_all_keys(golden: Any) -> None:
         all fires    [----)               1 2 3
         end
         """,
-        lambda stream: (
-            stream.window_all(TumblingEventTimeWindows.of(Time.seconds(5))).process(ShowAll())
+        lambda stream: stream.window_all(TumblingEventTimeWindows.of(Time.seconds(5))).process(
+            ShowAll()
         ),
     )
 
@@ -184,8 +184,8 @@ def test_apply_over_all_keys(golden: Any) -> None:
         all fires    [----)               3 elements
         end
         """,
-        lambda stream: (
-            stream.window_all(TumblingEventTimeWindows.of(Time.seconds(5))).apply(Size())
+        lambda stream: stream.window_all(TumblingEventTimeWindows.of(Time.seconds(5))).apply(
+            Size()
         ),
     )
 
@@ -199,8 +199,8 @@ def test_reduce_over_all_keys(golden: Any) -> None:
         all fires    [----)               6
         end
         """,
-        lambda stream: (
-            stream.window_all(TumblingEventTimeWindows.of(Time.seconds(5))).reduce(added, ShowAll())
+        lambda stream: stream.window_all(TumblingEventTimeWindows.of(Time.seconds(5))).reduce(
+            added, ShowAll()
         ),
     )
 

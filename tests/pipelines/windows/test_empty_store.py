@@ -86,12 +86,10 @@ def windows_of(stream: Any) -> dict[str, Any]:
         .reduce(added, Remembers()),
         "purged": keyed.window(TUMBLING).trigger(PurgingTrigger.of(DELTA)).process(ShowSorted()),
         "evicted": keyed.window(SLIDING).evictor(CountEvictor.of(2, True)).process(Remembers()),
-        "evictedsessions": keyed.window(SESSIONS)
-        .evictor(CountEvictor.of(2))
-        .process(ShowSorted()),
-        "end": keyed.window(
-            GlobalWindows.create_with_end_of_stream_trigger()
-        ).process(ShowSorted()),
+        "evictedsessions": keyed.window(SESSIONS).evictor(CountEvictor.of(2)).process(ShowSorted()),
+        "end": keyed.window(GlobalWindows.create_with_end_of_stream_trigger()).process(
+            ShowSorted()
+        ),
         "all": stream.window_all(TUMBLING).reduce(added),
         "joined": stream.join(stream)
         .where(by_key)
@@ -104,7 +102,7 @@ def windows_of(stream: Any) -> dict[str, Any]:
 def test_the_last_epoch_leaves_no_state(restartable_env: Any, tmp_path: Path) -> None:
     env = restartable_env({"penstock.source.max-records-per-epoch": "100"})
     script = [EVENTS[first : first + 15] for first in range(0, len(EVENTS), 15)]
-    stream = env.from_source(ScriptedSource(script), STRATEGY, "events")
+    stream = env.from_source(ScriptedSource(script), STRATEGY, "events").set_parallelism(1)
     left: list[Any] = []
     env.add_epoch_listener(
         lambda report: left.append(stored_entries(str(tmp_path / "checkpoints"), "job"))

@@ -21,10 +21,12 @@ BOUND = 4000
 RECORDS = [
     (f"k{n % 3}", 700 * n + (n * 7919) % BOUND + (n // 25) * 6000, n % 11) for n in range(100)
 ]
+SIZES = {"tumbling": (5000, 5000), "sliding": (6000, 2000)}
+GAP = 3000
 ASSIGNERS = {
-    "tumbling": TumblingEventTimeWindows.of(Time.seconds(5)),
-    "sliding": SlidingEventTimeWindows.of(Time.seconds(6), Time.seconds(2)),
-    "session": EventTimeSessionWindows.with_gap(Time.seconds(3)),
+    "tumbling": TumblingEventTimeWindows.of(Time.milliseconds(5000)),
+    "sliding": SlidingEventTimeWindows.of(Time.milliseconds(6000), Time.milliseconds(2000)),
+    "session": EventTimeSessionWindows.with_gap(Time.milliseconds(GAP)),
 }
 
 
@@ -50,26 +52,29 @@ class Sum(AggregateFunction):
 
 def expected(kind: str) -> list[Any]:
     """Without any notion of epochs or watermarks: nothing is late."""
-    found: dict[Any, int] = {}
-    if kind == "session":
-        for key in ("k0", "k1", "k2"):
-            start = end = None
-            for _, time, value in sorted(r for r in RECORDS if r[0] == key):
-                if end is None or time > end:
-                    start, end = time, time
-                found.pop((key, start, end), None)
-                end = time + 3000
-                found[key, start, end] = 0
-        return [
-            (key, start, end, sum(v for k, t, v in RECORDS if k == key and start <= t < end))
-            for key, start, end in found
-        ]
-    size, slide = (5000, 5000) if kind == "tumbling" else (6000, 2000)
-    for key, time, value in RECORDS:
-        for start in range(time - time % slide, time - size, -slide):
-            window = (key, start, start + size)
-            found[window] = found.get(window, 0) + value
-    return [(*window, total) for window, total in found.items()]
+    spans = sessions() if kind == "session" else aligned(*SIZES[kind])
+    return sorted(
+        (key, start, end, sum(v for k, t, v in RECORDS if k == key and start <= t < end))
+        for key, start, end in spans
+    )
+
+
+def aligned(size: int, slide: int) -> set[tuple[str, int, int]]:
+    return {
+        (key, start, start + size)
+        for key, time, _ in RECORDS
+        for start in range(time - time % slide, time - size, -slide)
+    }
+
+
+def sessions() -> list[tuple[str, int, int]]:
+    found: list[tuple[str, int, int]] = []
+    for key, time, _ in sorted(RECORDS):
+        if found and found[-1][0] == key and time <= found[-1][2]:
+            found[-1] = (key, found[-1][1], time + GAP)
+        else:
+            found.append((key, time, time + GAP))
+    return found
 
 
 @pytest.mark.parametrize("kind", ASSIGNERS)
@@ -82,8 +87,9 @@ def test_any_number_of_epochs_gives_the_same(make_env: Any, executor: str, kind:
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(
             Duration.of_millis(BOUND)
         ).with_timestamp_assigner(lambda record, _: record[1])
-        stream = make_env().from_source(ScriptedSource(script), strategy, "readings")
+        source = make_env().from_source(ScriptedSource(script), strategy, "readings")
+        stream = source.set_parallelism(1)
         windows = stream.key_by(lambda record: record[0]).window(ASSIGNERS[kind])
         results.append(sorted(windows.aggregate(Sum(), Shown()).execute_and_collect()))
-    assert results[0] == sorted((*window, [total]) for *window, total in expected(kind))
+    assert results[0] == [(*window, [total]) for *window, total in expected(kind)]
     assert all(result == results[0] for result in results[1:])

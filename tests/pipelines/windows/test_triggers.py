@@ -473,7 +473,7 @@ class Told(Show):
     """Also which watermark and which time of the clock the function was shown."""
 
     def process(self, key: str, context: Any, elements: Any) -> Any:
-        for key, window, text in super().process(key, context, elements):
+        for _, window, text in super().process(key, context, elements):
             now = context.current_processing_time()
             yield key, window, f"{text} at {context.current_watermark()} and {now}"
 

@@ -26,6 +26,7 @@ from penstock.datastream.window import (
 
 TUMBLING = TumblingEventTimeWindows.of(Time.seconds(5))
 
+
 class Added(ReduceFunction):
     def reduce(self, value1: Any, value2: Any) -> Any:
         return added(value1, value2)
@@ -305,4 +306,3 @@ def test_each_window_has_its_own_copy(golden_job: Any) -> None:
             .process(Spoils())
         ),
     )
-

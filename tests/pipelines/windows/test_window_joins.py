@@ -177,9 +177,9 @@ def test_a_trigger_counts_the_elements_of_both(golden_job: Any) -> None:
         1 gives                           1@0 with 1@1
         end
         """,
-        lambda stream: grouped(stream, GlobalWindows.create())
-        .trigger(CountTrigger.of(2))
-        .apply(Outer()),
+        lambda stream: (
+            grouped(stream, GlobalWindows.create()).trigger(CountTrigger.of(2)).apply(Outer())
+        ),
     )
 
 

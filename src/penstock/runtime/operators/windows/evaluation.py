@@ -12,7 +12,8 @@ from penstock.datastream.functions import (
     ProcessWindowFunction,
 )
 from penstock.datastream.output_tag import OutputTag
-from penstock.errors import InvalidArgumentError
+from penstock.datastream.window import MergingWindowAssigner
+from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.runtime.operators.base import OperatorHost, close_function, opened
 from penstock.runtime.operators.windows.namespaces import window_bytes
 from penstock.runtime.runtime_context import StatesByDescriptor
@@ -29,8 +30,9 @@ Contents = Iterable[tuple[Any, Any]]
 class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
     """The window at hand. One object serves all of a task."""
 
-    def __init__(self, host: OperatorHost, scope: NamespaceScope) -> None:
+    def __init__(self, host: OperatorHost, scope: NamespaceScope, merging: bool) -> None:
         assert host.keyed_state is not None
+        self._merging = merging
         place = host.keyed_state.place(scope, "window/")
         self._host = host
         self._scope = scope
@@ -52,6 +54,11 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         return self._host.time.watermark
 
     def window_state(self) -> ScopedStates:
+        if self._merging:
+            raise UnsupportedFeatureError.of(
+                "state of windows that merge (sessions)",
+                "use context.global_state(), or compute what you need by aggregate()",
+            )
         return self._window_states
 
     def global_state(self) -> ScopedStates:
@@ -82,6 +89,7 @@ class Evaluation:
         self._function = windowing.function
         self._inputs = _inputs_of(windowing)
         self._context: WindowContext | None = None
+        self._merging = isinstance(windowing.assigner, MergingWindowAssigner)
         self._call = self._opened(windowing.function, host)
         self.results: Callable[[Any, Contents], Iterator[Any]] = (
             self._bare_results if self._call is None else self._function_results
@@ -96,7 +104,7 @@ class Evaluation:
         whole = isinstance(function, AllWindowFunction | ProcessAllWindowFunction)
         if processing:
             assert host.keyed_state is not None
-            self._context = context = WindowContext(host, NamespaceScope(host.scope))
+            self._context = context = WindowContext(host, NamespaceScope(host.scope), self._merging)
 
             def process(key: Any, window: Any, inputs: Iterable[Any]) -> Any:
                 context.enter(window)

@@ -14,7 +14,7 @@ from penstock.datastream.window import (
     MergingWindowAssigner,
     TriggerResult,
 )
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidArgumentError, InvalidProgramError
 from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function
 from penstock.runtime.operators.windows.contents import Contents, EvictableContents
 from penstock.runtime.operators.windows.evaluation import Evaluation
@@ -134,6 +134,10 @@ class GeneralWindows(OpenOperator):
 
     def _follow(self, result: TriggerResult, key: Any, window: Any) -> None:
         """Do what the trigger wants."""
+        if result.__class__ is not TriggerResult:
+            raise InvalidArgumentError.of(
+                f"what the methods of {self._trigger!r} return", "a TriggerResult", result
+            )
         if result.is_fire():
             self._contents.evaluate(
                 window,
