@@ -108,6 +108,14 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def no_timestamps(cls) -> InvalidProgramError:
+        return cls(
+            "event-time windows need timestamps, and a record has none; call "
+            "assign_timestamps_and_watermarks(...) before window(...), with a strategy that has "
+            "a timestamp assigner, or use processing-time windows"
+        )
+
+    @classmethod
     def order_without_time(cls, operator: str) -> InvalidProgramError:
         return cls(
             f"operator {operator} is to handle its records in event-time order, and they have no "

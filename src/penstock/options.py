@@ -318,6 +318,13 @@ STATE_MAX_SEGMENTS = _option(
     24,
     "Changelog segments of a subtask before they are rewritten, into one or into an image.",
 )
+COUNT_WINDOW_SEMANTICS = _choice(
+    "penstock.count-window.semantics",
+    "pyflink",
+    ("pyflink", "java"),
+    "What count_window(size, slide) and count_window_all mean: pyflink fires full windows only, "
+    "each with exactly size elements; java fires every slide elements with up to size of them.",
+)
 SPARK_MASTER = _option(
     "penstock.spark.master", _STRING, "local[*]", "Spark master, if no session is running yet."
 )

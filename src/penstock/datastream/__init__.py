@@ -21,7 +21,13 @@ if TYPE_CHECKING:
         JobManagerCheckpointStorage,
     )
     from penstock.datastream.checkpointing_mode import CheckpointingMode
-    from penstock.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
+    from penstock.datastream.data_stream import (
+        AllWindowedStream,
+        DataStream,
+        DataStreamSink,
+        KeyedStream,
+        WindowedStream,
+    )
     from penstock.datastream.execution_mode import RuntimeExecutionMode
     from penstock.datastream.externalized_checkpoint_retention import (
         ExternalizedCheckpointRetention,
@@ -85,7 +91,13 @@ _MODULES = {
         "JobManagerCheckpointStorage",
     ),
     "checkpointing_mode": ("CheckpointingMode",),
-    "data_stream": ("DataStream", "DataStreamSink", "KeyedStream"),
+    "data_stream": (
+        "AllWindowedStream",
+        "DataStream",
+        "DataStreamSink",
+        "KeyedStream",
+        "WindowedStream",
+    ),
     "execution_mode": ("RuntimeExecutionMode",),
     "externalized_checkpoint_retention": ("ExternalizedCheckpointRetention",),
     "functions": (
@@ -144,11 +156,11 @@ _PLANNED = {
     "BroadcastConnectedStream": "E3",
     "BroadcastStream": "E3",
     "ConnectedStreams": "A8",
-    "WindowedStream": "C1",
 }
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowedStream",
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
@@ -201,6 +213,7 @@ __all__ = [
     "Window",
     "WindowAssigner",
     "WindowFunction",
+    "WindowedStream",
 ]
 
 

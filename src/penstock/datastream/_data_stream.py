@@ -32,7 +32,10 @@ from penstock.datastream.functions import (
     ProcessFunction,
     SinkFunction,
 )
+from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.window import WindowAssigner
+from penstock.datastream.windowed_stream import AllWindowedStream, count_windowed
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.graph.location import user_location
 from penstock.graph.partitioning import (
@@ -67,7 +70,6 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
     {
         "cache": "write the stream to a sink, or call to_spark() and cache the DataFrame",
         "connect": later("A8"),
-        "window_all": later("C4"),
     }
 )
 class DataStream(OperatorSettings):
@@ -182,6 +184,14 @@ class DataStream(OperatorSettings):
         function = instance_of("process", (ProcessFunction,), func)
         return self._then("PROCESS", Process(function), output_type)
 
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Cut all records into windows, in one subtask; if they have keys, use `window`."""
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of `size` records, one after the other, or a new one every `slide` records."""
+        return count_windowed(AllWindowedStream, self, size, slide)
+
     def project(self, *field_indexes: int | str) -> DataStream:
         """A tuple of some of the fields."""
         if not field_indexes:
@@ -217,10 +227,7 @@ class DataStream(OperatorSettings):
         """The records of all, in no particular order between them."""
         edges = self._edges
         for stream in streams:
-            if not isinstance(stream, DataStream):
-                raise InvalidArgumentError.of("what union takes", "a DataStream", stream)
-            if stream._env is not self._env:
-                raise InvalidArgumentError("union needs streams of one environment, got two")
+            self._check_partner("union", stream)
             if self._type and stream._type and self._type != stream._type:
                 raise InvalidArgumentError(
                     f"union needs streams of one type, got {self._type!r} and {stream._type!r}; "
@@ -229,7 +236,34 @@ class DataStream(OperatorSettings):
             edges += stream._unkeyed()._edges
         return DataStream(self._env, edges)
 
+    def join(self, other: DataStream) -> JoinedStreams:
+        """Pairs of records of both streams that have key and window in common.
+
+        `stream.join(other).where(key).equal_to(key).window(assigner).apply(function)`
+        """
+        self._check_partner("join", other)
+        return JoinedStreams(self._before_key_by(), other._before_key_by())
+
+    def co_group(self, other: DataStream) -> CoGroupedStreams:
+        """All records of both streams that have key and window in common, at once.
+
+        `stream.co_group(other).where(key).equal_to(key).window(assigner).apply(function)`
+        """
+        self._check_partner("co_group", other)
+        return CoGroupedStreams(self._before_key_by(), other._before_key_by())
+
+    def _check_partner(self, method: str, stream: Any) -> None:
+        if not isinstance(stream, DataStream):
+            raise InvalidArgumentError.of(f"what {method} takes", "a DataStream", stream)
+        if stream._env is not self._env:
+            raise InvalidArgumentError(f"{method} needs streams of one environment, got two")
+
     def _unkeyed(self) -> DataStream:
+        """The records where keys play no part any more."""
+        return self
+
+    def _before_key_by(self) -> DataStream:
+        """The stream before it got keys, for who gives it others."""
         return self
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:

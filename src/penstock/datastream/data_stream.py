@@ -6,5 +6,13 @@ from penstock.datastream._data_stream import DataStream
 from penstock.datastream.closeable_iterator import CloseableIterator
 from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
-__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream"]
+__all__ = [
+    "AllWindowedStream",
+    "CloseableIterator",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+    "WindowedStream",
+]

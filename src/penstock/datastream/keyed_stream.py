@@ -18,7 +18,6 @@ from penstock.datastream._stream_arguments import (
     declared_type,
     function_or_callable,
     instance_of,
-    later,
     plain_callable,
     refusing,
 )
@@ -28,6 +27,8 @@ from penstock.datastream.functions import (
     ProcessFunction,
     ReduceFunction,
 )
+from penstock.datastream.window import WindowAssigner
+from penstock.datastream.windowed_stream import WindowedStream, count_windowed
 from penstock.graph.stream_graph import Edge, Node
 from penstock.runtime.fields import Field, rolling_function
 from penstock.runtime.operators.process import Process
@@ -63,8 +64,6 @@ _PARTITIONED = "a keyed stream is already partitioned, by its key; call it befor
         **dict.fromkeys(
             ("broadcast", "forward", "global_", "rebalance", "rescale", "shuffle"), _PARTITIONED
         ),
-        "count_window": later("C3"),
-        "window": later("C1"),
     }
 )
 class KeyedStream(DataStream):
@@ -149,6 +148,19 @@ class KeyedStream(DataStream):
     def _reduced(self, name: str, function: Any) -> DataStream:
         return self._then(name, Reduce(function, self._type), self._type)
 
+    # Windows
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Cut the records of each key into windows."""
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of `size` records of a key, one after the other, or a new one every `slide`.
+
+        By PyFlink's rule, or Java's if `penstock.count-window.semantics` says so.
+        """
+        return count_windowed(WindowedStream, self, size, slide)
+
     # Functions of a value and a state, as in Flink's Scala API
 
     def map_with_state(
@@ -189,6 +201,9 @@ class KeyedStream(DataStream):
     def _unkeyed(self) -> DataStream:
         """The records after they have been brought together by key."""
         return self._then("Values", Map(_itself), self._type, helper=True)
+
+    def _before_key_by(self) -> DataStream:
+        return self._origin
 
     def _collectable(self) -> DataStream:
         """Rows of key and record: `Row(f0=key, f1=record)`."""

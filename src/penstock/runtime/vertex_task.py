@@ -126,7 +126,7 @@ class VertexTask:
         self.process = head.process
         self.run = head.run or one_by_one(head.process)
         for control in self._input_time.reached():
-            head.control(control)
+            head.resume(control)
 
     # Life of an epoch
 

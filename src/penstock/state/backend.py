@@ -13,7 +13,14 @@ from penstock.errors import InvalidKeyError
 from penstock.state.key_groups import key_group_of
 from penstock.state.keys import encode_key
 from penstock.state.spill import Spill
-from penstock.storage.entries import Entry, key_prefix, pack_key, state_id, state_prefix
+from penstock.storage.entries import (
+    Entry,
+    entry_prefix,
+    key_prefix,
+    pack_key,
+    state_id,
+    state_prefix,
+)
 from penstock.storage.store import Store
 
 Channel = tuple[int, int, int]
@@ -60,12 +67,17 @@ class StateBase:
             store.release()
 
     def address(self, state: str, key: Any, namespace: bytes = b"") -> Address:
+        key_group, key_bytes = self.locate(key)
+        return Address(self.operator, state, key_group, key_bytes, namespace)
+
+    def locate(self, key: Any) -> tuple[int, bytes]:
+        """Key group and bytes of a key, which must be one of this subtask's."""
         key_bytes = encode_key(key)
         key_group = key_group_of(key_bytes, self._max_parallelism)
         first, last = self._key_groups
         if not first <= key_group <= last:
             raise InvalidKeyError.not_deterministic(key)
-        return Address(self.operator, state, key_group, key_bytes, namespace)
+        return key_group, key_bytes
 
     def group_of(self, key_bytes: bytes) -> int:
         return key_group_of(key_bytes, self._max_parallelism)
@@ -79,6 +91,11 @@ class StateBase:
         skip = len(prefix)
         for packed, value in self.spill.scan(prefix, self.store):
             yield packed[skip:], value
+
+    def under(self, state: str, group: int, key: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Packed key and value of all entries under one stored key, whatever their namespace."""
+        prefix = entry_prefix(group, state_id(self.operator, state), key)
+        return self.spill.scan(prefix, self.store)
 
     def keys(
         self, state: str, key_groups: tuple[int, int], begin: bytes = b""

@@ -84,6 +84,17 @@ class LiveReducingState(ReducingState[Any]):
     def clear(self) -> None:
         self._value.clear()
 
+    def take(self) -> Any:
+        """The current key's value, which is then gone: another key's will have it."""
+        found = self._value.value()
+        self._value.clear()
+        return found
+
+    def absorb(self, taken: Any) -> None:
+        """Combine with what was taken from another key."""
+        if taken is not None:
+            self.add(taken)
+
 
 class LiveAggregatingState(AggregatingState[Any, Any]):
     """Folds at once, so the state is one accumulator."""
@@ -104,3 +115,16 @@ class LiveAggregatingState(AggregatingState[Any, Any]):
 
     def clear(self) -> None:
         self._accumulator.clear()
+
+    def take(self) -> Any:
+        """The current key's accumulator, which is then gone: another key's will have it."""
+        found = self._accumulator.value()
+        self._accumulator.clear()
+        return found
+
+    def absorb(self, taken: Any) -> None:
+        """Merge with what was taken from another key."""
+        if taken is None:
+            return
+        own = self._accumulator.value()
+        self._accumulator.update(taken if own is None else self._function.merge(own, taken))

@@ -17,7 +17,7 @@ from typing import Any
 
 from penstock.state.backend import Channel, KeyScope, StateBase
 from penstock.state.live import dump_value, load_value
-from penstock.state.timers import MAX_TIME, MIN_TIME, stored_time, time_bytes
+from penstock.state.timers import MAX_TIME, MIN_TIME, time_bytes, time_of
 from penstock.storage.entries import Entry, unpack_key
 
 WAITING = "_waiting"
@@ -147,7 +147,7 @@ class WaitingTable:
             found = unpack_key(packed)
             channel: Channel = _CHANNEL.unpack_from(found.map_key)
             arrival = int.from_bytes(found.map_key[_CHANNEL.size :], "big")
-            yield (stored_time(found.key), found.namespace, channel, arrival), raw
+            yield (time_of(found.key), found.namespace, channel, arrival), raw
 
     # As a table of keyed state
 

@@ -108,9 +108,9 @@ class OperatorHarness:
             raise UnpicklableError.of(name, error) from error
         declared = None if output_type is None else type_info_of(output_type)
         self._task = HarnessTask(operator, name, select, declared, surroundings)
-        self._task.begin(surroundings.order(), _TOKEN)
         if surroundings.watermark > MIN_TIMESTAMP:
-            self._task.advance_watermark(surroundings.watermark)
+            self._task.resume(surroundings.watermark)
+        self._task.begin(surroundings.order(), _TOKEN)
 
     def _operator(self, function: Any) -> Any:
         for kind, make in self._operators.items():

@@ -83,6 +83,10 @@ class HarnessTask(VertexTask):
         plan = _plan(operator, name, select, output_type, surroundings)
         super().__init__(plan, plan.vertices[0], 0, surroundings.order())
 
+    def resume(self, watermark: int) -> None:
+        """Event time was here when the state was kept: what was due by then has been done."""
+        self.operators[0].resume((WATERMARK, watermark))
+
     def advance_watermark(self, to: int) -> None:
         self.operators[0].control((WATERMARK, to))
 

@@ -80,6 +80,10 @@ class OpenOperator:
             self.time.watermark = control[1]
         self.pass_on(control)
 
+    def resume(self, control: Control) -> None:
+        """Where event time was at the base. Nothing becomes due by it: it was handled there."""
+        self.control(control)
+
     def next_timer(self, until: int) -> int | None:
         """The time of its first event-time timer up to a time, None if it has none. An operator
         that acts on watermarks and cannot tell at which says `until`."""
@@ -115,8 +119,13 @@ class FunctionOperator(OpenOperator):
         self.run = run
 
     def close(self) -> None:
-        if isinstance(self.function, Function):
-            self.function.close()
+        close_function(self.function)
+
+
+def close_function(function: Any) -> None:
+    """Close what may be one of our functions or any callable."""
+    if isinstance(function, Function):
+        function.close()
 
 
 class OperatorDescription(Protocol):

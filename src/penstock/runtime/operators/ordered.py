@@ -88,6 +88,9 @@ class _OpenOrdered(OpenOperator):
             self._advance(time)
         self.inner.control(control)
 
+    def resume(self, control: Control) -> None:
+        self.inner.resume(control)
+
     def _hand_over(self, until: int) -> None:
         while due := self._waiting.take(until):
             records = iter(due)
