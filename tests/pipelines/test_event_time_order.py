@@ -9,16 +9,23 @@ from typing import Any
 
 import pytest
 
-from penstock.common import WatermarkStrategy
+from penstock.common import Time, WatermarkStrategy
 from penstock.datastream import (
     KeyedProcessFunction,
     MapFunction,
+    ProcessWindowFunction,
     RuntimeContext,
     SinkFunction,
     StreamExecutionEnvironment,
 )
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from penstock.datastream.window import (
+    ContinuousEventTimeTrigger,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from penstock.driver.epoch_loop import EpochReport
 from penstock.errors import (
     CheckpointMismatchError,
@@ -258,6 +265,50 @@ def test_side_outputs_keep_the_order(env: StreamExecutionEnvironment) -> None:
     found = list(both.union(side).execute_and_collect())
     assert [n for n in found if n > 0] == [1, 2, 3]
     assert [n for n in found if n < 0] == [-1, -2, -3]
+
+
+class Shown(ProcessWindowFunction):
+    """A window's records as they are, and how far time was when it fired."""
+
+    def process(self, key: str, context: Any, elements: Any) -> Any:
+        window = context.window()
+        yield key, window.start, window.end, context.current_watermark(), list(elements)
+
+
+class Counted(ProcessWindowFunction):
+    def process(self, key: str, context: Any, elements: Any) -> Any:
+        yield key, list(elements)
+
+
+WINDOWS: dict[str, Callable[[Any], Any]] = {
+    "tumbling": lambda s: s.window(TumblingEventTimeWindows.of(Time.milliseconds(50))),
+    "sliding": lambda s: s.window(
+        SlidingEventTimeWindows.of(Time.milliseconds(40), Time.milliseconds(15))
+    ),
+    "session": lambda s: s.window(EventTimeSessionWindows.with_gap(Time.milliseconds(6))),
+    "by a trigger": lambda s: s.window(TumblingEventTimeWindows.of(Time.milliseconds(100))).trigger(
+        ContinuousEventTimeTrigger.of(Time.milliseconds(20))
+    ),
+    "of three": lambda s: s.count_window(3),
+}
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_windows_give_the_same_whatever_the_epochs(make_env: Any, executor: str, kind: str) -> None:
+    records = out_of_order(300, by=30)
+    found = []
+    # So many epochs take Spark too long to have them for every kind.
+    for epochs in (1, 5) if executor == "spark" else (1, 7, 100):
+        env = make_env({"parallelism.default": "1"})
+        keyed = timed(env, cut(records, epochs), 30).key_by(lambda r: r[0])
+        windows = WINDOWS[kind](keyed.in_event_time_order())
+        shown = windows.process(Shown() if kind != "of three" else Counted())
+        found.append(as_bytes(list(shown.execute_and_collect())))
+
+    assert len(set(found)) == 1
+    contents = [window[-1] for window in decode(found[0])]
+    assert len(contents) > 20
+    assert all(times == sorted(times) for times in ([r[1] for r in c] for c in contents))
 
 
 # Late records, and those without time
