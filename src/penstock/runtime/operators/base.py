@@ -58,6 +58,8 @@ class OperatorHost:
     order: Callable[[], EpochOrder]
     init_context: Callable[[], InitContext]
     batch: bool
+    in_order: bool = False
+    """Whether records come in event-time order: results are then to be independent of epochs."""
 
 
 class OpenOperator:

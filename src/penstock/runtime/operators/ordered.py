@@ -9,7 +9,7 @@ hears of the watermarks that arrive, not of these steps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -31,7 +31,7 @@ class Ordered:
     inner: OperatorDescription
 
     def open(self, host: OperatorHost) -> OpenOperator:
-        return _OpenOrdered(self.inner.open(host), host)
+        return _OpenOrdered(self.inner.open(replace(host, in_order=True)), host)
 
 
 class _OpenOrdered(OpenOperator):
