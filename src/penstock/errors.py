@@ -333,6 +333,14 @@ class StateError(PenstockError, RuntimeError):
     def needs_key(cls, what: str) -> StateError:
         return cls(f"{what} is only possible on a keyed stream; call key_by() first")
 
+    @classmethod
+    def no_current_key(cls) -> StateError:
+        return cls(
+            "there is no current key here, so there is neither state of a key nor a timer: the "
+            "record came by an input that is not keyed; use them on the keyed side, or "
+            "ctx.apply_to_keyed_state(descriptor, function) for all keys of the subtask"
+        )
+
 
 class EngineError(PenstockError, RuntimeError):
     """Spark could not run an epoch: a worker, an executor or a job died. Worth a restart."""

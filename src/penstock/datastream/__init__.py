@@ -21,7 +21,12 @@ if TYPE_CHECKING:
         JobManagerCheckpointStorage,
     )
     from penstock.datastream.checkpointing_mode import CheckpointingMode
-    from penstock.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
+    from penstock.datastream.data_stream import (
+        ConnectedStreams,
+        DataStream,
+        DataStreamSink,
+        KeyedStream,
+    )
     from penstock.datastream.execution_mode import RuntimeExecutionMode
     from penstock.datastream.externalized_checkpoint_retention import (
         ExternalizedCheckpointRetention,
@@ -85,7 +90,7 @@ _MODULES = {
         "JobManagerCheckpointStorage",
     ),
     "checkpointing_mode": ("CheckpointingMode",),
-    "data_stream": ("DataStream", "DataStreamSink", "KeyedStream"),
+    "data_stream": ("ConnectedStreams", "DataStream", "DataStreamSink", "KeyedStream"),
     "execution_mode": ("RuntimeExecutionMode",),
     "externalized_checkpoint_retention": ("ExternalizedCheckpointRetention",),
     "functions": (
@@ -143,7 +148,6 @@ _PLANNED = {
     "AsyncDataStream": "A17",
     "BroadcastConnectedStream": "E3",
     "BroadcastStream": "E3",
-    "ConnectedStreams": "A8",
     "WindowedStream": "C1",
 }
 
@@ -159,6 +163,7 @@ __all__ = [
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "ConnectedStreams",
     "CountWindow",
     "CustomCheckpointStorage",
     "CustomStateBackend",

@@ -66,7 +66,6 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
 @refusing(
     {
         "cache": "write the stream to a sink, or call to_spark() and cache the DataFrame",
-        "connect": later("A8"),
         "window_all": later("C4"),
     }
 )
@@ -206,6 +205,13 @@ class DataStream(OperatorSettings):
         node = self._add(name, operator, output_type=declared_type(output_type), **settings)
         return DataStream(self._env, (Edge(node.id),))
 
+    def _with(
+        self, second: DataStream, name: str, operator: Any, output_type: TypeLike = None
+    ) -> DataStream:
+        """What an operator makes of this stream, its first input, and a second one."""
+        edges = (*self._edges, *(replace(edge, input_index=1) for edge in second._edges))
+        return DataStream(self._env, edges)._then(name, operator, output_type)
+
     def _add(self, name: str, operator: Any, **settings: Any) -> Node:
         return self._env._graph.add(
             name, operator, self._edges, location=user_location(), **settings
@@ -217,10 +223,7 @@ class DataStream(OperatorSettings):
         """The records of all, in no particular order between them."""
         edges = self._edges
         for stream in streams:
-            if not isinstance(stream, DataStream):
-                raise InvalidArgumentError.of("what union takes", "a DataStream", stream)
-            if stream._env is not self._env:
-                raise InvalidArgumentError("union needs streams of one environment, got two")
+            self._check_beside("union", stream)
             if self._type and stream._type and self._type != stream._type:
                 raise InvalidArgumentError(
                     f"union needs streams of one type, got {self._type!r} and {stream._type!r}; "
@@ -228,6 +231,17 @@ class DataStream(OperatorSettings):
                 )
             edges += stream._unkeyed()._edges
         return DataStream(self._env, edges)
+
+    def connect(self, ds: DataStream) -> connected_streams.ConnectedStreams:
+        """Both streams as the two inputs of the next operator."""
+        return connected_streams.ConnectedStreams(self, ds)
+
+    def _check_beside(self, method: str, other: Any, wanted: str = "a DataStream") -> None:
+        """Refuse what cannot go into one operator with this stream."""
+        if not isinstance(other, DataStream):
+            raise InvalidArgumentError.of(f"what {method} takes", wanted, other)
+        if other._env is not self._env:
+            raise InvalidArgumentError(f"{method} needs streams of one environment, got two")
 
     def _unkeyed(self) -> DataStream:
         return self
@@ -353,5 +367,5 @@ class DataStream(OperatorSettings):
         return frame
 
 
-# Its class derives from DataStream, so it can only be imported once that exists.
-from penstock.datastream import keyed_stream  # noqa: E402
+# They build on DataStream, so they can only be imported once that exists.
+from penstock.datastream import connected_streams, keyed_stream  # noqa: E402

@@ -11,9 +11,15 @@ from typing import Any, NoReturn, TypeVar
 from penstock.common.typeinfo import TypeInformation, type_info_of
 from penstock.datastream.connectors.base import Sink
 from penstock.datastream.functions import (
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
     Function,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
@@ -34,6 +40,12 @@ _HOME = {
     FilterFunction: "filter",
     ReduceFunction: "key_by(...).reduce",
     KeyedProcessFunction: "key_by(...).process",
+    CoMapFunction: "connect(...).map",
+    CoFlatMapFunction: "connect(...).flat_map",
+    CoProcessFunction: "connect(...).process",
+    KeyedCoProcessFunction: "connect(...).key_by(...).process",
+    BroadcastProcessFunction: "connect(other.broadcast(...)).process",
+    KeyedBroadcastProcessFunction: "key_by(...).connect(other.broadcast(...)).process",
     ProcessFunction: "process",
     SinkFunction: "add_sink",
     Sink: "sink_to",

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from penstock.datastream._data_stream import DataStream
 from penstock.datastream.closeable_iterator import CloseableIterator
+from penstock.datastream.connected_streams import ConnectedStreams
 from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.datastream.keyed_stream import KeyedStream
 
-__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream"]
+__all__ = [
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+]

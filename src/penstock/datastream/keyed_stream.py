@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from penstock.common.typeinfo import TypeInformation
 from penstock.common.types import Row
 from penstock.datastream._data_stream import DataStream, Selector, TypeLike
 from penstock.datastream._stateful_functions import (
@@ -28,6 +29,8 @@ from penstock.datastream.functions import (
     ProcessFunction,
     ReduceFunction,
 )
+from penstock.errors import InvalidArgumentError
+from penstock.graph.partitioning import ByKey
 from penstock.graph.stream_graph import Edge
 from penstock.runtime.fields import Field, rolling_function
 from penstock.runtime.operators.process import Process
@@ -85,6 +88,20 @@ class KeyedStream(DataStream):
         super().__init__(origin._env, edges, origin._type)
         self._origin = origin
         self._select = select
+
+    @property
+    def _key_type(self) -> TypeInformation | None:
+        partitioning = self._edges[0].partitioning
+        return partitioning.key_type if isinstance(partitioning, ByKey) else None
+
+    def _check_key_type(self, method: str, other: KeyedStream) -> None:
+        """Refuse keys that are declared to be of unlike types: they would never meet."""
+        mine, others = self._key_type, other._key_type
+        if mine is not None and others is not None and mine != others:
+            raise InvalidArgumentError(
+                f"{method} needs keys of one type, got {mine!r} and {others!r}; give both key_by "
+                "calls the same key_type, and selectors that return such keys"
+            )
 
     def process(
         self, func: KeyedProcessFunction | ProcessFunction, output_type: TypeLike = None

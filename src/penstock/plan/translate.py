@@ -106,7 +106,9 @@ def _uids(nodes: tuple[Node, ...], generate: bool) -> dict[int, str]:
         if not generate and not node.helper:
             raise InvalidProgramError.missing_uid(f"{node.name!r} ({node.location})")
         kind = type(node.operator).__name__
-        upstream = ",".join(f"{found[e.source]}/{e.tag}" for e in node.inputs)
+        upstream = ",".join(
+            f"{found[e.source]}/{e.tag}" + ("/second" if e.input_index else "") for e in node.inputs
+        )
         shape = f"{kind}({upstream})"
         seen[shape] += 1
         found[node.id] = f"{kind}-{text_digest(f'{shape}#{seen[shape]}')[:12]}"

@@ -50,7 +50,7 @@ from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.stores import base_manifest, spill_store, store_at
 from penstock.runtime.watermarks import Control
 from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
-from penstock.state.backend import KeyScope, StateBase
+from penstock.state.backend import NO_KEY, KeyScope, StateBase
 from penstock.state.key_groups import key_group_range
 from penstock.state.keyed_state import KeyedState
 from penstock.state.state_types import check_types
@@ -122,6 +122,8 @@ class VertexTask:
         head = self.operators[0]
         self.process = head.process
         self.run = head.run or one_by_one(head.process)
+        runs = [run for _, run in head.inputs] or [self.run]
+        self._runs = {index: runs[plan.edges[index].input_index] for index in vertex.inputs}
         for control in self._input_time.reached():
             head.control(control)
 
@@ -168,7 +170,9 @@ class VertexTask:
             records = _stamped(timestamps[part], records, scope)
         if edge in self._selectors:
             records = _keyed(self._selectors[edge], records, scope)
-        self.run(records)
+        elif self._selectors:
+            scope.key = NO_KEY
+        self._runs[edge](records)
 
     def _control(self, controls: list[Control]) -> None:
         head = self.operators[0]
@@ -408,11 +412,12 @@ class VertexTask:
     def _remember(self, described: PhysicalOperator, operator: OpenOperator) -> None:
         """Which operator the free variable `call` of a closure belongs to."""
         where = (described.name, str(described.location))
-        cells = getattr(operator.process, "__closure__", None) or ()
-        names = getattr(getattr(operator.process, "__code__", None), "co_freevars", ())
-        held = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
-        if "call" in held:
-            self._callables.setdefault((id(held["call"]), _id(held.get("emit"))), where)
+        for process in [process for process, _ in operator.inputs] or [operator.process]:
+            cells = getattr(process, "__closure__", None) or ()
+            names = getattr(getattr(process, "__code__", None), "co_freevars", ())
+            held = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
+            if "call" in held:
+                self._callables.setdefault((id(held["call"]), _id(held.get("emit"))), where)
 
     def explain(self, error: BaseException) -> PenstockError:
         """The error with the operator and the user's line that it belongs to."""

@@ -11,7 +11,7 @@ from typing import Any
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.output_tag import OutputTag
 from penstock.graph.location import user_location
-from penstock.graph.partitioning import ByKey
+from penstock.graph.partitioning import ByKey, Forward
 from penstock.runtime.codec import constant
 from penstock.runtime.epoch import Acknowledgement, EpochOrder
 from penstock.runtime.operators.base import (
@@ -127,9 +127,9 @@ def _plan(
         PhysicalOperator(_UID, name, location, watched, output_type, (Output(operator=1),), 0),
         PhysicalOperator("kept", "kept", location, keep, None, (), 1),
     )
-    edges = () if select is None else (PhysicalEdge(0, 0, 0, ByKey(select), 0, location, "key_by"),)
-    inputs = tuple(edge.index for edge in edges)
-    vertex = Vertex(0, _UID, name, 0, 1, _MAX_PARALLELISM, operators, inputs, ())
+    travels = Forward() if select is None else ByKey(select)
+    edge = PhysicalEdge(0, 0, 0, travels, 0, location, "key_by")
+    vertex = Vertex(0, _UID, name, 0, 1, _MAX_PARALLELISM, operators, (0,), ())
     settings = JobSettings(
         job_id="harness",
         job_name="harness",
@@ -142,7 +142,7 @@ def _plan(
         epoch_seconds=1.0,
         batch=False,
     )
-    return PhysicalPlan(settings, (vertex,), edges)
+    return PhysicalPlan(settings, (vertex,), (edge,))
 
 
 class _StaysHere:

@@ -496,8 +496,6 @@ def test_wrong_arguments_are_refused_at_once(
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda s: s.connect(s), "DataStream.connect is not supported; it comes with row A8"),
-        (lambda s: s.assign_timestamps_and_watermarks(None), "row B2"),
         (lambda s: s.window_all(None), "row C4"),
         (lambda s: s.cache(), "DataStream.cache"),
         (lambda s: s.broadcast(object()), "broadcast state is not supported"),
@@ -507,7 +505,6 @@ def test_wrong_arguments_are_refused_at_once(
         ),
         (lambda s: s.key_by(0).window(None), "KeyedStream.window is not supported"),
         (lambda s: s.key_by(0).count_window(3), "row C3"),
-        (lambda s: s.key_by(0).connect(s), "connect"),
     ],
 )
 def test_what_comes_later_says_so(

@@ -25,6 +25,8 @@ from penstock.state.keyed_state import KeyedState
 
 Emit = Callable[[Any], None]
 EmitRun = Callable[[Iterable[Any]], None]
+Input = tuple[Emit, EmitRun]
+"""What takes the records of one input: one by one, or many."""
 
 
 class OperatorTime:
@@ -68,6 +70,8 @@ class OpenOperator:
 
     process: Emit
     run: EmitRun | None = None
+    inputs: tuple[Input, ...] = ()
+    """Of an operator with several inputs, each of them. It is never behind another in a chain."""
     time: OperatorTime
     pass_on: Callable[[Control], None]
     """Hands a control event to what follows. Set, like `time`, by the task."""
@@ -102,10 +106,17 @@ class OpenOperator:
 class FunctionOperator(OpenOperator):
     """An operator around one user function."""
 
-    def __init__(self, function: Any, process: Emit, run: EmitRun | None = None) -> None:
+    def __init__(
+        self,
+        function: Any,
+        process: Emit,
+        run: EmitRun | None = None,
+        inputs: tuple[Input, ...] = (),
+    ) -> None:
         self.function = function
         self.process = process
         self.run = run
+        self.inputs = inputs
 
     def close(self) -> None:
         if isinstance(self.function, Function):
