@@ -342,6 +342,17 @@ class StateError(PenstockError, RuntimeError):
         )
 
 
+class ReadOnlyStateError(StateError, AttributeError):
+    """State was to be changed where it may only be read. To `hasattr` the method is not there."""
+
+    @classmethod
+    def of(cls, state: str, what: str) -> ReadOnlyStateError:
+        return cls(
+            f"broadcast state {state!r} can only be read here, so it has no {what}; change it in "
+            "process_broadcast_element, which every subtask calls with the same records"
+        )
+
+
 class EngineError(PenstockError, RuntimeError):
     """Spark could not run an epoch: a worker, an executor or a job died. Worth a restart."""
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     )
     from penstock.datastream.checkpointing_mode import CheckpointingMode
     from penstock.datastream.data_stream import (
+        BroadcastConnectedStream,
+        BroadcastStream,
         ConnectedStreams,
         DataStream,
         DataStreamSink,
@@ -90,7 +92,14 @@ _MODULES = {
         "JobManagerCheckpointStorage",
     ),
     "checkpointing_mode": ("CheckpointingMode",),
-    "data_stream": ("ConnectedStreams", "DataStream", "DataStreamSink", "KeyedStream"),
+    "data_stream": (
+        "BroadcastConnectedStream",
+        "BroadcastStream",
+        "ConnectedStreams",
+        "DataStream",
+        "DataStreamSink",
+        "KeyedStream",
+    ),
     "execution_mode": ("RuntimeExecutionMode",),
     "externalized_checkpoint_retention": ("ExternalizedCheckpointRetention",),
     "functions": (
@@ -146,8 +155,6 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names}
 # PyFlink has these; the rows are those of docs/features.md.
 _PLANNED = {
     "AsyncDataStream": "A17",
-    "BroadcastConnectedStream": "E3",
-    "BroadcastStream": "E3",
     "WindowedStream": "C1",
 }
 
@@ -156,7 +163,9 @@ __all__ = [
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
+    "BroadcastConnectedStream",
     "BroadcastProcessFunction",
+    "BroadcastStream",
     "CheckpointConfig",
     "CheckpointStorage",
     "CheckpointingMode",

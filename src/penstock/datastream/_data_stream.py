@@ -33,6 +33,7 @@ from penstock.datastream.functions import (
     SinkFunction,
 )
 from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.state import MapStateDescriptor
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.graph.location import user_location
 from penstock.graph.partitioning import (
@@ -232,8 +233,21 @@ class DataStream(OperatorSettings):
             edges += stream._unkeyed()._edges
         return DataStream(self._env, edges)
 
-    def connect(self, ds: DataStream) -> connected_streams.ConnectedStreams:
+    @overload
+    def connect(self, ds: DataStream) -> connected_streams.ConnectedStreams: ...
+
+    @overload
+    def connect(
+        self, ds: broadcast_stream.BroadcastStream
+    ) -> broadcast_stream.BroadcastConnectedStream: ...
+
+    def connect(
+        self, ds: DataStream | broadcast_stream.BroadcastStream
+    ) -> connected_streams.ConnectedStreams | broadcast_stream.BroadcastConnectedStream:
         """Both streams as the two inputs of the next operator."""
+        if isinstance(ds, broadcast_stream.BroadcastStream):
+            descriptors = ds.broadcast_state_descriptors
+            return broadcast_stream.BroadcastConnectedStream(self, ds, descriptors)
         return connected_streams.ConnectedStreams(self, ds)
 
     def _check_beside(self, method: str, other: Any, wanted: str = "a DataStream") -> None:
@@ -288,13 +302,27 @@ class DataStream(OperatorSettings):
         """To the subtask of the same index; both sides must have the same parallelism."""
         return self._travelling(Forward(explicit=True))
 
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
     def broadcast(
-        self, broadcast_state_descriptor: Any = None, *other_broadcast_state_descriptors: Any
-    ) -> DataStream:
-        """Every record to every subtask."""
-        if broadcast_state_descriptor is not None or other_broadcast_state_descriptors:
-            raise UnsupportedFeatureError.of("broadcast state", later("E3"))
-        return self._travelling(Broadcast())
+        self,
+        broadcast_state_descriptor: MapStateDescriptor,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> broadcast_stream.BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | broadcast_stream.BroadcastStream:
+        """Every record to every subtask; with descriptors, to keep as state there."""
+        everywhere = self._travelling(Broadcast())
+        if broadcast_state_descriptor is None and not other_broadcast_state_descriptors:
+            return everywhere
+        descriptors = [broadcast_state_descriptor, *other_broadcast_state_descriptors]
+        return broadcast_stream.BroadcastStream(everywhere, descriptors)  # type: ignore[arg-type]
 
     def global_(self) -> DataStream:
         """Everything to the first subtask."""
@@ -368,4 +396,8 @@ class DataStream(OperatorSettings):
 
 
 # They build on DataStream, so they can only be imported once that exists.
-from penstock.datastream import connected_streams, keyed_stream  # noqa: E402
+from penstock.datastream import (  # noqa: E402
+    broadcast_stream,
+    connected_streams,
+    keyed_stream,
+)

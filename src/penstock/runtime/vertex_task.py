@@ -116,8 +116,8 @@ class VertexTask:
         self.operators: list[OpenOperator] = []
         self.contexts: list[TaskRuntimeContext] = []
         self._roving = isinstance(vertex.operators[0].operator, SparkSource)
-        self._restored = self._base_state() if _has_time(plan, vertex) else None
-        self._input_time = InputTime(plan, vertex, subtask, self._restored)
+        before = self._base_state() if _has_time(plan, vertex) else None
+        self._input_time = InputTime(plan, vertex, subtask, before)
         self._compose()
         head = self.operators[0]
         self.process = head.process
@@ -157,8 +157,7 @@ class VertexTask:
             self._control(self._input_time.receive(edge, producer, (kind, time)))
         if start < len(values):
             self._run_part(edge, values, timestamps, slice(start, None))
-        if self.keyed_state is not None and self.keyed_state.overflowing():
-            self._spill(self.keyed_state)
+        self._make_room()
 
     def _run_part(
         self, edge: int, values: list[Any], timestamps: list[Any] | None, part: slice
@@ -201,6 +200,8 @@ class VertexTask:
         for described, operator in zip(self.vertex.operators, self.operators, strict=True):
             if (kept := operator.snapshot()) is not None:
                 acknowledgement.operator_state[described.uid] = kept
+            if types := operator.state_types():
+                acknowledgement.state_types[described.uid] = types
             prepared = operator.prepare_commit()
             if prepared:
                 acknowledgement.committables[described.uid] = [dump(item) for item in prepared]
@@ -249,13 +250,14 @@ class VertexTask:
         reach("task.before_segment")
         self._write(keyed_state.snapshot())
         uid = self.vertex.operators[0].uid
-        acknowledgement.state_types[uid] = keyed_state.types()
+        acknowledgement.state_types.setdefault(uid, {}).update(keyed_state.types())
         acknowledgement.files = [info.to_json() for info in self._segments]
         reach("task.after_segment")
 
-    def _spill(self, keyed_state: KeyedState) -> None:
-        """More has changed than memory shall hold: write that part of the segment now."""
-        self._write(keyed_state.spill())
+    def _make_room(self) -> None:
+        """If more has changed than memory shall hold, write that part of the segment now."""
+        if self.keyed_state is not None and self.keyed_state.overflowing():
+            self._write(self.keyed_state.spill())
 
     def _write(self, entries: list[Entry]) -> None:
         if entries:
@@ -335,6 +337,7 @@ class VertexTask:
             clock=lambda: self._order.clock,
             time=OperatorTime(),
             restored=lambda: self._restored_state(described.uid),
+            make_room=self._make_room,
             roving=self._roving,
             order=lambda: self._order,
             init_context=lambda: self._init_context(described.uid),
@@ -342,7 +345,8 @@ class VertexTask:
         )
 
     def _restored_state(self, uid: str) -> bytes | None:
-        kept = None if self._restored is None else self._restored.operators.get(uid)
+        base = self._base_state()
+        kept = None if base is None else base.operators.get(uid)
         return None if kept is None else base64.b64decode(kept)
 
     def _passing_on(

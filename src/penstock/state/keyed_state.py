@@ -16,11 +16,11 @@ from penstock.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from penstock.errors import StateError, TypeMismatchError
+from penstock.errors import StateError
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keys import decode_key
 from penstock.state.list_state import LiveListState, packed_elements
-from penstock.state.live import LiveTable, Table
+from penstock.state.live import KeyedTable, LiveTable, Table, naming
 from penstock.state.map_state import LiveMapState
 from penstock.state.timers import TimerTable
 from penstock.state.ttl import Lifetime, stamped_serializer
@@ -37,25 +37,26 @@ from penstock.storage.entries import Entry, unpack_key
 _SWEEP = 1000
 
 
-def _naming(state: str, convert: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
-    """The converter, whose errors name the state."""
-    if convert is None:
-        return None
-
-    def converted(value: Any) -> Any:
-        try:
-            return convert(value)
-        except TypeMismatchError as error:
-            raise error.inside(f"state {state!r}") from None
-
-    return converted
-
-
 def _kind(descriptor: StateDescriptor) -> str:
     """What is recorded of a descriptor beside its type. A time to live is part of it, since its
     stamps are in the stored bytes; how long it is may change."""
     kind = type(descriptor).__name__.removesuffix("StateDescriptor").lower()
     return kind if descriptor.ttl_config is None else f"{kind} with time to live"
+
+
+def _holds(state: Any) -> bool:
+    """Whether there is something under the current key."""
+    if isinstance(state, LiveMapState):
+        return not state.is_empty()
+    if isinstance(state, LiveListState):
+        return bool(state.get())
+    if isinstance(state, LiveReducingState | LiveAggregatingState):
+        state = state.below
+    return state.value() is not None
+
+
+def _nothing() -> None:
+    pass
 
 
 def _whole(raw: bytes) -> Iterable[bytes]:
@@ -82,6 +83,7 @@ class KeyedState:
         self._keep = keep
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
         self._tables: list[Table] = []
+        self._keyed_tables: dict[str, KeyedTable] = {}
         self._swept_states: dict[str, tuple[Lifetime, Callable[[bytes], Iterable[bytes]]]] = {}
         self._sweeps: dict[str, int] = {}
         base.own(key_groups)
@@ -113,18 +115,37 @@ class KeyedState:
             for name, (descriptor, _) in self._states.items()
         }
 
-    def all_keys(self, name: str) -> Iterator[Any]:
-        """Every key that has, or had at the base, a value of a value state."""
-        table = next(t for t in self._tables if isinstance(t, LiveTable) and t.name == name)
-        changed = list(table.changed)
+    def all_keys(self, name: str, between: Callable[[], None] = _nothing) -> Iterator[Any]:
+        """Every key that has a value of a state, or had one at the base.
+
+        `between` is called now and then, where it may write what has changed so far.
+        """
+        table = self._keyed_tables[name]
+        changed = table.changed_keys()
         yield from changed
         seen = set(changed)
-        for packed, _ in self.base.keys(name, self._key_groups):
-            if table.held > self._keep:
-                table.forget()
-            key = decode_key(unpack_key(packed).key)
-            if key not in seen:
-                yield key
+        first, last = self._key_groups
+        for group in range(first, last + 1):
+            between()
+            before = None
+            for packed, _ in self.base.keys(name, (group, group)):
+                if table.held > self._keep:
+                    table.forget()
+                key_bytes = unpack_key(packed).key
+                if key_bytes != before:  # a key's map entries stand together
+                    before = key_bytes
+                    key = decode_key(key_bytes)
+                    if key not in seen:
+                        yield key
+
+    def holders(
+        self, descriptor: StateDescriptor, between: Callable[[], None] = _nothing
+    ) -> Iterator[tuple[Any, Any]]:
+        """Every key that has something in a state, each as the current key, and the state."""
+        state, scope = self.get(descriptor), self.scope
+        for scope.key in self.all_keys(descriptor.get_name(), between):
+            if _holds(state):
+                yield scope.key, state
 
     def end_epoch(self) -> None:
         self.base.end_epoch()
@@ -176,11 +197,11 @@ class KeyedState:
         name = descriptor.get_name()
         lifetime = self._lifetime(descriptor)
         dumps, loads = descriptor.type_info.serializer()
-        convert = _naming(name, descriptor.type_info.converter())
+        convert = naming(name, descriptor.type_info.converter())
         if lifetime is not None:
             dumps, loads = stamped_serializer(dumps, loads)
         table = LiveTable(name, self.scope, self.base, dumps, loads)
-        self._tables.append(table)
+        self._add(table)
         if lifetime is None:
             return LiveValueState(table, convert)
         return ExpiringValueState(table, convert, lifetime)
@@ -194,11 +215,11 @@ class KeyedState:
             self.scope,
             self.base,
             stamped_serializer(*serializer) if lifetime is not None else serializer,
-            _naming(descriptor.get_name(), element.converter()),
+            naming(descriptor.get_name(), element.converter()),
             lifetime,
             self._chunk_number,
         )
-        self._tables.append(state)
+        self._add(state)
         return state
 
     def _map(self, descriptor: MapStateDescriptor) -> LiveMapState:
@@ -209,12 +230,16 @@ class KeyedState:
             self.scope,
             self.base,
             stamped_serializer(*serializer) if lifetime is not None else serializer,
-            _naming(descriptor.get_name(), descriptor.key_type_info.converter()),
-            _naming(descriptor.get_name(), descriptor.value_type_info.converter()),
+            naming(descriptor.get_name(), descriptor.key_type_info.converter()),
+            naming(descriptor.get_name(), descriptor.value_type_info.converter()),
             lifetime,
         )
-        self._tables.append(state)
+        self._add(state)
         return state
+
+    def _add(self, table: KeyedTable) -> None:
+        self._tables.append(table)
+        self._keyed_tables[table.name] = table
 
     def _lifetime(
         self, descriptor: StateDescriptor, parts: Callable[[bytes], Iterable[bytes]] = _whole

@@ -96,6 +96,9 @@ class LiveMapState(MapState[Any, Any]):
         for key in self._all():
             self._set(key, _ABSENT)
 
+    def changed_keys(self) -> list[Any]:
+        return list(self._changed)
+
     @property
     def pending(self) -> int:
         return max(len(self._changed), self._changed_entries)

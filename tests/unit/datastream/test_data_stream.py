@@ -498,11 +498,6 @@ def test_wrong_arguments_are_refused_at_once(
     [
         (lambda s: s.window_all(None), "row C4"),
         (lambda s: s.cache(), "DataStream.cache"),
-        (lambda s: s.broadcast(object()), "broadcast state is not supported"),
-        (
-            lambda s: s.broadcast(broadcast_state_descriptor=object()),
-            "broadcast state is not supported; it comes with row E3",
-        ),
         (lambda s: s.key_by(0).window(None), "KeyedStream.window is not supported"),
         (lambda s: s.key_by(0).count_window(3), "row C3"),
     ],

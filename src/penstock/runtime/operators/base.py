@@ -53,6 +53,8 @@ class OperatorHost:
     time: OperatorTime
     restored: Callable[[], bytes | None]
     """What `snapshot` gave in the base's epoch."""
+    make_room: Callable[[], None]
+    """Writes early what has changed in keyed state, if it outgrows memory."""
     roving: bool
     """Whether the subtask has another part of the input in every epoch: Spark deals it out."""
     order: Callable[[], EpochOrder]
@@ -88,6 +90,10 @@ class OpenOperator:
     def snapshot(self) -> bytes | None:
         """What a new instance needs to go on, beside keyed state."""
         return None
+
+    def state_types(self) -> dict[str, Any]:
+        """Kind and type of each state that is in the snapshot, by name."""
+        return {}
 
     def begin_epoch(self) -> None:
         """Before the first record of an epoch."""
