@@ -157,8 +157,11 @@ class Instant:
         return f"Instant<{self.seconds}, {self.nanos}>"
 
 
-def to_millis(value: Time | Duration | dt.timedelta | int, what: str) -> int:
-    """`value` in milliseconds; `what` names it in the error if it is no span, or a negative one."""
+def to_millis(value: Time | Duration | dt.timedelta | int, what: str, signed: bool = False) -> int:
+    """`value` in milliseconds; `what` names it in the error if it is no span, or a negative one.
+
+    `signed`: a negative one will do.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         millis = value
     elif isinstance(value, (Time, Duration)):
@@ -169,7 +172,7 @@ def to_millis(value: Time | Duration | dt.timedelta | int, what: str) -> int:
         raise InvalidArgumentError.of(
             what, "a Time, a Duration, a datetime.timedelta or whole milliseconds", value
         )
-    if millis < 0:
+    if millis < 0 and not signed:
         raise InvalidArgumentError.of(what, "zero or longer", value)
     return millis
 

@@ -67,6 +67,7 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
 @refusing(
     {
         "cache": "write the stream to a sink, or call to_spark() and cache the DataFrame",
+        "interval_join": "call key_by(...) on both streams first: it joins by key",
         "window_all": later("C4"),
     }
 )

@@ -25,6 +25,7 @@ from penstock.datastream.functions import (
     MapFunction,
     Partitioner,
     ProcessFunction,
+    ProcessJoinFunction,
     ReduceFunction,
     SinkFunction,
 )
@@ -47,6 +48,7 @@ _HOME = {
     BroadcastProcessFunction: "connect(other.broadcast(...)).process",
     KeyedBroadcastProcessFunction: "key_by(...).connect(other.broadcast(...)).process",
     ProcessFunction: "process",
+    ProcessJoinFunction: "key_by(...).interval_join(other).between(...).process",
     SinkFunction: "add_sink",
     Sink: "sink_to",
     KeySelector: "key_by",

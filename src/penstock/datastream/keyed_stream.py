@@ -29,6 +29,7 @@ from penstock.datastream.functions import (
     ProcessFunction,
     ReduceFunction,
 )
+from penstock.datastream.interval_join import IntervalJoin
 from penstock.errors import InvalidArgumentError
 from penstock.graph.partitioning import ByKey
 from penstock.graph.stream_graph import Edge
@@ -181,6 +182,16 @@ class KeyedStream(DataStream):
         """Like `map_with_state`; the value goes on if the result is true."""
         function = plain_callable("filter_with_state", func)
         return self.filter(FilterWithState(function, declared_type(state_type)))
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with a stream of the same keys: `.between(lower, upper).process(function)`."""
+        if not isinstance(other_stream, KeyedStream):
+            raise InvalidArgumentError.of(
+                "what interval_join takes", "a KeyedStream (call key_by on it)", other_stream
+            )
+        self._check_beside("interval_join", other_stream)
+        self._check_key_type("interval_join", other_stream)
+        return IntervalJoin(self, other_stream)
 
     # Where keys play no part any more
 

@@ -22,6 +22,7 @@ from penstock.state.keys import decode_key
 from penstock.state.list_state import LiveListState, packed_elements
 from penstock.state.live import KeyedTable, LiveTable, Table, naming
 from penstock.state.map_state import LiveMapState
+from penstock.state.time_buffer import TimeBuffer
 from penstock.state.timers import TimerTable
 from penstock.state.ttl import Lifetime, stamped_serializer
 from penstock.state.value_state import (
@@ -107,6 +108,12 @@ class KeyedState:
         table = TimerTable(name, self.scope, self.base, self._key_groups)
         self._tables.append(table)
         return table
+
+    def buffer(self, name: str) -> TimeBuffer:
+        """Records in the order of their time."""
+        buffer = TimeBuffer(f"{name} times", self.scope, self.get(MapStateDescriptor(name)))
+        self._tables.append(buffer)
+        return buffer
 
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""

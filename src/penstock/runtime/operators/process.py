@@ -133,9 +133,14 @@ class ElementContext(
         return self.domain
 
     def output(self, tag: OutputTag, value: Any) -> None:
-        if tag.__class__ is not OutputTag:
-            raise InvalidArgumentError.of("the tag of ctx.output", "an OutputTag", tag)
-        self._emit_side(tag, value)
+        send_aside(self._emit_side, tag, value)
+
+
+def send_aside(emit_side: Callable[[OutputTag, Any], None], tag: Any, value: Any) -> None:
+    """What `ctx.output` does."""
+    if tag.__class__ is not OutputTag:
+        raise InvalidArgumentError.of("the tag of ctx.output", "an OutputTag", tag)
+    emit_side(tag, value)
 
 
 @dataclass(frozen=True)
