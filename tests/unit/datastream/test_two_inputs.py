@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from penstock.common import Time, Types
+from penstock.common import Duration, Time, Types
 from penstock.datastream import (
     BroadcastConnectedStream,
     BroadcastProcessFunction,
@@ -20,9 +21,11 @@ from penstock.datastream import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     MapFunction,
+    ProcessJoinFunction,
 )
 from penstock.datastream.connectors.collection import CollectionSource
 from penstock.datastream.data_stream import DataStream
+from penstock.datastream.interval_join import IntervalJoin
 from penstock.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.graph.location import user_location
@@ -88,6 +91,14 @@ class KeyedRules(KeyedBroadcastProcessFunction):
 
 class Double(MapFunction):
     def map(self, value: Any) -> Any: ...
+
+
+class Pairs(ProcessJoinFunction):
+    def process_element(self, left: Any, right: Any, ctx: Any) -> Any: ...
+
+
+def joined(stream: DataStream) -> IntervalJoin:
+    return stream.key_by(0).interval_join(stream.key_by(1))
 
 
 @pytest.fixture
@@ -211,6 +222,31 @@ def test_json_and_mermaid_show_both_inputs(explained: PhysicalPlan) -> None:
         (lambda s: s.broadcast(ValueStateDescriptor("v")), "must be a MapStateDescriptor"),
         (lambda s: s.broadcast(None, RULES), "must be a MapStateDescriptor, got NoneType"),
         (lambda s: s.broadcast(RULES, RULES), "two states of the name 'rules'"),
+        (lambda s: s.key_by(0).interval_join(s), r"a KeyedStream \(call key_by on it\), got Data"),
+        (
+            lambda s: s.key_by(0).interval_join(Env().stream().key_by(0)),
+            "interval_join needs streams of one environment",
+        ),
+        (
+            lambda s: s.key_by(0, Types.INT()).interval_join(s.key_by(1, Types.STRING())),
+            "interval_join needs keys of one type, got Integer and String",
+        ),
+        (lambda s: joined(s).between(2, 1), "must not be above the upper one, got 2 ms and 1 ms"),
+        (lambda s: joined(s).between("-1 s", 1), "the lower bound of an interval join must be"),
+        (lambda s: joined(s).between(0, None), "the upper bound of an interval join must be"),
+        (
+            lambda s: joined(s).between(3, 3).upper_bound_exclusive().process(Pairs()),
+            "no pair is between 3 ms and 3 ms without",
+        ),
+        (
+            lambda s: joined(s).between(3, 4).side_output_left_late_data("late"),
+            "the side output for late records must be an OutputTag",
+        ),
+        (
+            lambda s: joined(s).between(0, 1).process(Unkeyed()),
+            r"needs a ProcessJoinFunction, got Unkeyed, which is a CoProcessFunction and belongs",
+        ),
+        (lambda s: s.process(Pairs()), r"belongs in key_by\(...\).interval_join\(other\).between"),
     ],
 )
 def test_wrong_arguments_are_refused_at_once(
@@ -227,6 +263,33 @@ def test_broadcast_state_has_no_time_to_live(env: Env) -> None:
     descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.seconds(1)).build())
     with pytest.raises(UnsupportedFeatureError, match="time to live of broadcast state 'rules'"):
         env.stream().broadcast(descriptor)
+
+
+def test_an_unkeyed_stream_is_not_joined(env: Env) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"interval_join .* call key_by\(\.\.\.\) on"):
+        env.stream().interval_join(env.stream().key_by(0))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [
+        (Time.seconds(-2), Time.milliseconds(1500)),
+        (Duration.of_seconds(-2), Duration.of_millis(1500)),
+        (timedelta(seconds=-2), timedelta(seconds=1.5)),
+        (-2000, 1500),
+    ],
+)
+def test_bounds_of_a_join(env: Env, lower: Any, upper: Any) -> None:
+    """Any span will do; each method leaves what it was called on as it was."""
+    bounded = joined(env.stream()).between(lower, upper)
+    narrower = bounded.lower_bound_exclusive().upper_bound_exclusive()
+
+    bounded.process(Pairs())
+    narrower.process(Pairs(), Types.STRING())
+
+    operators = [node.operator for node in env._graph.nodes[1:]]
+    assert [(o.lower, o.upper) for o in operators] == [(-2000, 1500), (-1999, 1499)]
+    assert env._graph.nodes[-1].output_type == Types.STRING()
 
 
 def test_a_keyed_stream_is_not_broadcast(env: Env) -> None:

@@ -55,10 +55,12 @@ class BroadcastProcess:
                 function.process_broadcast_element, WriteContext(host, reading, states), host
             ),
         )
-        return _BroadcastOperator(function, inputs, firing(function, reading, host), states)
+        return BroadcastOperator(function, inputs, firing(function, reading, host), states)
 
 
-class _BroadcastOperator(ProcessOperator):
+class BroadcastOperator(ProcessOperator):
+    """A process function with broadcast states, which it keeps beside keyed state."""
+
     def __init__(
         self,
         function: Any,
@@ -67,14 +69,14 @@ class _BroadcastOperator(ProcessOperator):
         states: BroadcastStates,
     ) -> None:
         super().__init__(function, inputs, firing)
-        self._states = states
+        self.states = states
 
     def snapshot(self) -> bytes | None:
-        return self._states.snapshot()
+        return self.states.snapshot()
 
     def state_types(self) -> dict[str, Any]:
         # The function may have a state of the same name for each key.
-        return {f"{name} (broadcast)": type_ for name, type_ in self._states.types().items()}
+        return {f"{name} (broadcast)": type_ for name, type_ in self.states.types().items()}
 
 
 class ReadContext(
