@@ -116,6 +116,14 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def order_without_keys(cls, operator: str) -> InvalidProgramError:
+        return cls(
+            f"operator {operator} is to handle its records in event-time order, and one of its "
+            "inputs has no keys (a broadcast stream, for example); order its other input before, "
+            "in an operator of its own"
+        )
+
+    @classmethod
     def order_without_time(cls, operator: str) -> InvalidProgramError:
         return cls(
             f"operator {operator} is to handle its records in event-time order, and they have no "
@@ -358,6 +366,25 @@ class StateError(PenstockError, RuntimeError):
     @classmethod
     def needs_key(cls, what: str) -> StateError:
         return cls(f"{what} is only possible on a keyed stream; call key_by() first")
+
+    @classmethod
+    def no_current_key(cls) -> StateError:
+        return cls(
+            "there is no current key here, so there is neither state of a key nor a timer: the "
+            "record came by an input that is not keyed; use them on the keyed side, or "
+            "ctx.apply_to_keyed_state(descriptor, function) for all keys of the subtask"
+        )
+
+
+class ReadOnlyStateError(StateError, AttributeError):
+    """State was to be changed where it may only be read. To `hasattr` the method is not there."""
+
+    @classmethod
+    def of(cls, state: str, what: str) -> ReadOnlyStateError:
+        return cls(
+            f"broadcast state {state!r} can only be read here, so it has no {what}; change it in "
+            "process_broadcast_element, which every subtask calls with the same records"
+        )
 
 
 class EngineError(PenstockError, RuntimeError):

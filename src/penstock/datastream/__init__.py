@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from penstock.datastream.checkpointing_mode import CheckpointingMode
     from penstock.datastream.data_stream import (
         AllWindowedStream,
+        BroadcastConnectedStream,
+        BroadcastStream,
+        ConnectedStreams,
         DataStream,
         DataStreamSink,
         KeyedStream,
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
         MapFunction,
         Partitioner,
         ProcessFunction,
+        ProcessJoinFunction,
         ProcessWindowFunction,
         ReduceFunction,
         RuntimeContext,
@@ -93,6 +97,9 @@ _MODULES = {
     "checkpointing_mode": ("CheckpointingMode",),
     "data_stream": (
         "AllWindowedStream",
+        "BroadcastConnectedStream",
+        "BroadcastStream",
+        "ConnectedStreams",
         "DataStream",
         "DataStreamSink",
         "KeyedStream",
@@ -118,6 +125,7 @@ _MODULES = {
         "MapFunction",
         "Partitioner",
         "ProcessFunction",
+        "ProcessJoinFunction",
         "ProcessWindowFunction",
         "ReduceFunction",
         "RuntimeContext",
@@ -153,9 +161,6 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names}
 # PyFlink has these; the rows are those of docs/features.md.
 _PLANNED = {
     "AsyncDataStream": "A17",
-    "BroadcastConnectedStream": "E3",
-    "BroadcastStream": "E3",
-    "ConnectedStreams": "A8",
 }
 
 __all__ = [
@@ -164,13 +169,16 @@ __all__ = [
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
+    "BroadcastConnectedStream",
     "BroadcastProcessFunction",
+    "BroadcastStream",
     "CheckpointConfig",
     "CheckpointStorage",
     "CheckpointingMode",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "ConnectedStreams",
     "CountWindow",
     "CustomCheckpointStorage",
     "CustomStateBackend",
@@ -196,6 +204,7 @@ __all__ = [
     "Partitioner",
     "PredefinedOptions",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from penstock.common.typeinfo import TypeInformation
 from penstock.common.types import Row
 from penstock.datastream._data_stream import DataStream, Selector, TypeLike
 from penstock.datastream._stateful_functions import (
@@ -27,8 +28,11 @@ from penstock.datastream.functions import (
     ProcessFunction,
     ReduceFunction,
 )
+from penstock.datastream.interval_join import IntervalJoin
 from penstock.datastream.window import WindowAssigner
 from penstock.datastream.windowed_stream import WindowedStream, count_windowed
+from penstock.errors import InvalidArgumentError
+from penstock.graph.partitioning import ByKey
 from penstock.graph.stream_graph import Edge, Node
 from penstock.runtime.fields import Field, rolling_function
 from penstock.runtime.operators.process import Process
@@ -100,6 +104,20 @@ class KeyedStream(DataStream):
 
     def _add(self, name: str, operator: Any, **settings: Any) -> Node:
         return super()._add(name, operator, event_time_order=self._ordered, **settings)
+
+    @property
+    def _key_type(self) -> TypeInformation | None:
+        partitioning = self._edges[0].partitioning
+        return partitioning.key_type if isinstance(partitioning, ByKey) else None
+
+    def _check_key_type(self, method: str, other: KeyedStream) -> None:
+        """Refuse keys that are declared to be of unlike types: they would never meet."""
+        mine, others = self._key_type, other._key_type
+        if mine is not None and others is not None and mine != others:
+            raise InvalidArgumentError(
+                f"{method} needs keys of one type, got {mine!r} and {others!r}; give both key_by "
+                "calls the same key_type, and selectors that return such keys"
+            )
 
     def process(
         self, func: KeyedProcessFunction | ProcessFunction, output_type: TypeLike = None
@@ -192,6 +210,16 @@ class KeyedStream(DataStream):
         """Like `map_with_state`; the value goes on if the result is true."""
         function = plain_callable("filter_with_state", func)
         return self.filter(FilterWithState(function, declared_type(state_type)))
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with a stream of the same keys: `.between(lower, upper).process(function)`."""
+        if not isinstance(other_stream, KeyedStream):
+            raise InvalidArgumentError.of(
+                "what interval_join takes", "a KeyedStream (call key_by on it)", other_stream
+            )
+        self._check_beside("interval_join", other_stream)
+        self._check_key_type("interval_join", other_stream)
+        return IntervalJoin(self, other_stream)
 
     # Where keys play no part any more
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from penstock.common.digests import text_digest
 from penstock.errors import CheckpointMismatchError
 from penstock.runtime.physical import PhysicalPlan, Vertex
+from penstock.state.broadcast_state import KIND as BROADCAST
 from penstock.state.key_groups import key_group_range
 from penstock.state.waiting import WAITING
 from penstock.storage.file_info import FileInfo
@@ -61,6 +62,7 @@ def _check_operators(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
     """State or positions that no operator takes would be lost in silence: refuse."""
     known = _uids(plan)
     with_state = {name for file in manifest.files() for name in file.operators}
+    with_state |= {uid for uid in _kept(manifest) if _is_broadcast(manifest, uid)}
     orphans = sorted((with_state | set(manifest.sources)) - known)
     if orphans:
         raise CheckpointMismatchError(
@@ -113,11 +115,35 @@ def _subtask(manifest: Manifest, vertex: Vertex, subtask: int) -> SubtaskState:
     mine = key_group_range(subtask, vertex.max_parallelism, vertex.parallelism)
     uids = {operator.uid for operator in vertex.operators}
     files = tuple(file for file in _owned_files(manifest) if file.overlaps(mine, uids))
-    watermark = _watermark(manifest.vertices.get(vertex.uid))
+    kept = _kept(manifest)
+    state = SubtaskState(
+        "",
+        watermark=_watermark(manifest.vertices.get(vertex.uid)),
+        operators={
+            operator.uid: kept[operator.uid][subtask % len(kept[operator.uid])]
+            for operator in vertex.operators
+            if operator.uid in kept and getattr(operator.operator, "replicated", False)
+        },
+    )
     if not files:
-        return SubtaskState("", watermark=watermark)
+        return state
     version = f"{manifest.epoch}-{_digest(files, mine, uids)}"
-    return SubtaskState("", (ChainLink(version, files),), watermark)
+    return replace(state, chain=(ChainLink(version, files),))
+
+
+def _kept(manifest: Manifest) -> dict[str, list[str]]:
+    """What each operator keeps beside keyed state, of each subtask that has something."""
+    found: dict[str, list[str]] = {}
+    for vertex in manifest.vertices.values():
+        for subtask in vertex.subtasks:
+            for uid, kept in subtask.operators.items():
+                found.setdefault(uid, []).append(kept)
+    return found
+
+
+def _is_broadcast(manifest: Manifest, uid: str) -> bool:
+    types = manifest.state_types.get(uid, {})
+    return any(described["kind"] == BROADCAST for described in types.values())
 
 
 def _watermark(before: VertexState | None) -> int | None:

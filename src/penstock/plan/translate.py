@@ -109,7 +109,9 @@ def _uids(nodes: tuple[Node, ...], generate: bool) -> dict[int, str]:
         if not generate and not node.helper:
             raise InvalidProgramError.missing_uid(f"{node.name!r} ({node.location})")
         kind = type(node.operator).__name__
-        upstream = ",".join(f"{found[e.source]}/{e.tag}" for e in node.inputs)
+        upstream = ",".join(
+            f"{found[e.source]}/{e.tag}" + ("/second" if e.input_index else "") for e in node.inputs
+        )
         shape = f"{kind}({upstream})"
         seen[shape] += 1
         found[node.id] = f"{kind}-{text_digest(f'{shape}#{seen[shape]}')[:12]}"
@@ -232,8 +234,10 @@ def _ordered(nodes: tuple[Node, ...], stamped: set[int], everywhere: bool) -> se
     """The nodes that handle their records in event-time order."""
     found: set[int] = set()
     for node in nodes:
-        keyed = any(isinstance(edge.partitioning, ByKey) for edge in node.inputs)
-        if keyed and (node.event_time_order or everywhere):
+        keyed = all(isinstance(edge.partitioning, ByKey) for edge in node.inputs)
+        if node.event_time_order and not keyed:
+            raise InvalidProgramError.order_without_keys(f"{node.name!r} ({node.location})")
+        if node.inputs and keyed and (node.event_time_order or everywhere):
             if any(edge.source not in stamped for edge in node.inputs):
                 raise InvalidProgramError.order_without_time(f"{node.name!r} ({node.location})")
             found.add(node.id)

@@ -52,7 +52,7 @@ from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.stores import base_manifest, spill_store, store_at
 from penstock.runtime.watermarks import Control
 from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
-from penstock.state.backend import KeyScope, StateBase
+from penstock.state.backend import NO_KEY, KeyScope, StateBase
 from penstock.state.key_groups import key_group_range
 from penstock.state.keyed_state import KeyedState
 from penstock.state.state_types import check_types
@@ -119,12 +119,14 @@ class VertexTask:
         self.operators: list[OpenOperator] = []
         self.contexts: list[TaskRuntimeContext] = []
         self._roving = isinstance(vertex.operators[0].operator, SparkSource)
-        self._restored = self._base_state() if _has_time(plan, vertex) else None
-        self._input_time = InputTime(plan, vertex, subtask, self._restored)
+        before = self._base_state() if _has_time(plan, vertex) else None
+        self._input_time = InputTime(plan, vertex, subtask, before)
         self._compose()
         head = self.operators[0]
         self.process = head.process
         self.run = head.run or one_by_one(head.process)
+        runs = [run for _, run in head.inputs] or [self.run]
+        self._runs = {index: runs[plan.edges[index].input_index] for index in vertex.inputs}
         for control in self._input_time.reached():
             head.resume(control)
 
@@ -172,7 +174,9 @@ class VertexTask:
             records = _stamped(timestamps[part], records, scope)
         if edge in self._selectors:
             records = _keyed(self._selectors[edge], records, scope)
-        self.run(records)
+        elif self._selectors:
+            scope.key = NO_KEY
+        self._runs[edge](records)
 
     def _control(self, controls: list[Control]) -> None:
         head = self.operators[0]
@@ -201,6 +205,8 @@ class VertexTask:
         for described, operator in zip(self.vertex.operators, self.operators, strict=True):
             if (kept := operator.snapshot()) is not None:
                 acknowledgement.operator_state[described.uid] = kept
+            if types := operator.state_types():
+                acknowledgement.state_types[described.uid] = types
             prepared = operator.prepare_commit()
             if prepared:
                 acknowledgement.committables[described.uid] = [dump(item) for item in prepared]
@@ -249,7 +255,7 @@ class VertexTask:
         reach("task.before_segment")
         self._write(keyed_state.snapshot())
         uid = self.vertex.operators[0].uid
-        acknowledgement.state_types[uid] = keyed_state.types()
+        acknowledgement.state_types.setdefault(uid, {}).update(keyed_state.types())
         acknowledgement.files = [info.to_json() for info in self._segments]
         reach("task.after_segment")
 
@@ -336,15 +342,16 @@ class VertexTask:
             clock=lambda: self._order.clock,
             time=OperatorTime(),
             restored=lambda: self._restored_state(described.uid),
-            roving=self._roving,
             make_room=self._make_room,
+            roving=self._roving,
             order=lambda: self._order,
             init_context=lambda: self._init_context(described.uid),
             batch=self._settings.batch,
         )
 
     def _restored_state(self, uid: str) -> bytes | None:
-        kept = None if self._restored is None else self._restored.operators.get(uid)
+        base = self._base_state()
+        kept = None if base is None else base.operators.get(uid)
         return None if kept is None else base64.b64decode(kept)
 
     def _passing_on(
@@ -415,11 +422,12 @@ class VertexTask:
         """Which operator the free variable `call` of a closure belongs to."""
         where = (described.name, str(described.location))
         operator = getattr(operator, "inner", operator)
-        cells = getattr(operator.process, "__closure__", None) or ()
-        names = getattr(getattr(operator.process, "__code__", None), "co_freevars", ())
-        held = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
-        if "call" in held:
-            self._callables.setdefault((id(held["call"]), _id(held.get("emit"))), where)
+        for process in [process for process, _ in operator.inputs] or [operator.process]:
+            cells = getattr(process, "__closure__", None) or ()
+            names = getattr(getattr(process, "__code__", None), "co_freevars", ())
+            held = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
+            if "call" in held:
+                self._callables.setdefault((id(held["call"]), _id(held.get("emit"))), where)
 
     def explain(self, error: BaseException) -> PenstockError:
         """The error with the operator and the user's line that it belongs to."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from penstock.errors import InvalidKeyError
+from penstock.errors import InvalidKeyError, StateError
 from penstock.state.key_groups import key_group_of
 from penstock.state.keys import encode_key
 from penstock.state.spill import Spill
@@ -25,6 +25,20 @@ from penstock.storage.store import Store
 
 Channel = tuple[int, int, int]
 """Which of an operator's inputs, by which edge, from which producing subtask."""
+
+
+class _NoKey:
+    """Stands for the key of a record that has none. State and timers hash the key whenever they
+    are used, so none of them needs a check of its own."""
+
+    def __hash__(self) -> int:
+        raise StateError.no_current_key()
+
+    def __repr__(self) -> str:
+        return "no key"
+
+
+NO_KEY = _NoKey()
 
 
 class KeyScope:

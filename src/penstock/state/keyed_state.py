@@ -17,14 +17,15 @@ from penstock.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from penstock.errors import StateError, TypeMismatchError
+from penstock.errors import StateError
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keys import decode_key
 from penstock.state.list_state import LiveListState, packed_elements
-from penstock.state.live import LiveTable, Table
+from penstock.state.live import KeyedTable, LiveTable, Table, naming
 from penstock.state.map_state import LiveMapState
 from penstock.state.namespaces import NamespacedBase, NamespaceScope
 from penstock.state.panes import ElementPanes, PaneTable, Serializer
+from penstock.state.time_buffer import TimeBuffer
 from penstock.state.timers import TimerTable
 from penstock.state.ttl import Lifetime, stamped_serializer
 from penstock.state.value_state import (
@@ -41,20 +42,7 @@ from penstock.storage.entries import Entry, unpack_key
 _SWEEP = 1000
 
 T = TypeVar("T", bound=Table)
-
-
-def _naming(state: str, convert: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
-    """The converter, whose errors name the state."""
-    if convert is None:
-        return None
-
-    def converted(value: Any) -> Any:
-        try:
-            return convert(value)
-        except TypeMismatchError as error:
-            raise error.inside(f"state {state!r}") from None
-
-    return converted
+K = TypeVar("K", bound=KeyedTable)
 
 
 def _kind(descriptor: StateDescriptor) -> str:
@@ -62,6 +50,21 @@ def _kind(descriptor: StateDescriptor) -> str:
     stamps are in the stored bytes; how long it is may change."""
     kind = type(descriptor).__name__.removesuffix("StateDescriptor").lower()
     return kind if descriptor.ttl_config is None else f"{kind} with time to live"
+
+
+def _holds(state: Any) -> bool:
+    """Whether there is something under the current key."""
+    if isinstance(state, LiveMapState):
+        return not state.is_empty()
+    if isinstance(state, LiveListState):
+        return bool(state.get())
+    if isinstance(state, LiveReducingState | LiveAggregatingState):
+        state = state.below
+    return state.value() is not None
+
+
+def _nothing() -> None:
+    pass
 
 
 def _whole(raw: bytes) -> Iterable[bytes]:
@@ -99,6 +102,7 @@ class KeyedState:
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
         self._layouts: dict[str, dict[str, Any]] = {}
         self._tables: list[Table] = []
+        self._keyed_tables: dict[str, KeyedTable] = {}
         self._swept_states: dict[str, tuple[Lifetime, Callable[[bytes], Iterable[bytes]]]] = {}
         self._sweeps: dict[str, int] = {}
         base.own(key_groups)
@@ -154,6 +158,11 @@ class KeyedState:
             )
         )
 
+    def buffer(self, name: str) -> TimeBuffer:
+        """Records in the order of their time."""
+        state = self.get(MapStateDescriptor(name))
+        return self._added(TimeBuffer(f"{name} times", self.scope, state))
+
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""
         described = {
@@ -166,18 +175,37 @@ class KeyedState:
         """Record how an operator keeps what it has under no descriptor."""
         self._layouts[name] = {"kind": kind, "type": type_info.describe()}
 
-    def all_keys(self, name: str) -> Iterator[Any]:
-        """Every key that has, or had at the base, a value of a value state."""
-        table = next(t for t in self._tables if isinstance(t, LiveTable) and t.name == name)
-        changed = list(table.changed)
+    def all_keys(self, name: str, between: Callable[[], None] = _nothing) -> Iterator[Any]:
+        """Every key that has a value of a state, or had one at the base.
+
+        `between` is called now and then, where it may write what has changed so far.
+        """
+        table = self._keyed_tables[name]
+        changed = table.changed_keys()
         yield from changed
         seen = set(changed)
-        for packed, _ in self.base.keys(name, self._key_groups):
-            if table.held > self._keep:
-                table.forget()
-            key = decode_key(unpack_key(packed).key)
-            if key not in seen:
-                yield key
+        first, last = self._key_groups
+        for group in range(first, last + 1):
+            between()
+            before = None
+            for packed, _ in self.base.keys(name, (group, group)):
+                if table.held > self._keep:
+                    table.forget()
+                key_bytes = unpack_key(packed).key
+                if key_bytes != before:  # a key's map entries stand together
+                    before = key_bytes
+                    key = decode_key(key_bytes)
+                    if key not in seen:
+                        yield key
+
+    def holders(
+        self, descriptor: StateDescriptor, between: Callable[[], None] = _nothing
+    ) -> Iterator[tuple[Any, Any]]:
+        """Every key that has something in a state, each as the current key, and the state."""
+        state, scope = self.get(descriptor), self.scope
+        for scope.key in self.all_keys(descriptor.get_name(), between):
+            if _holds(state):
+                yield scope.key, state
 
     def end_epoch(self) -> None:
         self.base.end_epoch()
@@ -229,10 +257,10 @@ class KeyedState:
     def _value(self, descriptor: StateDescriptor, name: str, place: Place) -> ValueState[Any]:
         lifetime = self._lifetime(descriptor, name)
         dumps, loads = descriptor.type_info.serializer()
-        convert = _naming(descriptor.get_name(), descriptor.type_info.converter())
+        convert = naming(descriptor.get_name(), descriptor.type_info.converter())
         if lifetime is not None:
             dumps, loads = stamped_serializer(dumps, loads)
-        table = self._added(LiveTable(name, place.scope, place.base, dumps, loads))
+        table = self._by_key(LiveTable(name, place.scope, place.base, dumps, loads))
         if lifetime is None:
             return LiveValueState(table, convert)
         return ExpiringValueState(table, convert, lifetime)
@@ -246,11 +274,11 @@ class KeyedState:
             place.scope,
             place.base,
             stamped_serializer(*serializer) if lifetime is not None else serializer,
-            _naming(descriptor.get_name(), element.converter()),
+            naming(descriptor.get_name(), element.converter()),
             lifetime,
             self._chunk_number,
         )
-        return self._added(state)
+        return self._by_key(state)
 
     def _map(self, descriptor: MapStateDescriptor, name: str, place: Place) -> LiveMapState:
         lifetime = self._lifetime(descriptor, name)
@@ -260,11 +288,15 @@ class KeyedState:
             place.scope,
             place.base,
             stamped_serializer(*serializer) if lifetime is not None else serializer,
-            _naming(descriptor.get_name(), descriptor.key_type_info.converter()),
-            _naming(descriptor.get_name(), descriptor.value_type_info.converter()),
+            naming(descriptor.get_name(), descriptor.key_type_info.converter()),
+            naming(descriptor.get_name(), descriptor.value_type_info.converter()),
             lifetime,
         )
-        return self._added(state)
+        return self._by_key(state)
+
+    def _by_key(self, table: K) -> K:
+        self._keyed_tables[table.name] = table
+        return self._added(table)
 
     def _lifetime(
         self,

@@ -84,6 +84,9 @@ class LiveListState(ListState[Any]):
     def clear(self) -> None:
         self.update([])
 
+    def changed_keys(self) -> list[Any]:
+        return list(self._changed)
+
     @property
     def pending(self) -> int:
         return max(len(self._changed), self._changed_elements)

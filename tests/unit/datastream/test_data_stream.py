@@ -497,14 +497,7 @@ def test_wrong_arguments_are_refused_at_once(
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda s: s.connect(s), "DataStream.connect is not supported; it comes with row A8"),
         (lambda s: s.cache(), "DataStream.cache"),
-        (lambda s: s.broadcast(object()), "broadcast state is not supported"),
-        (
-            lambda s: s.broadcast(broadcast_state_descriptor=object()),
-            "broadcast state is not supported; it comes with row E3",
-        ),
-        (lambda s: s.key_by(0).connect(s), "connect"),
     ],
 )
 def test_what_comes_later_says_so(

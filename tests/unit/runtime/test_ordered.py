@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.datastream import KeyedProcessFunction
+from penstock.graph.partitioning import ByKey
 from penstock.runtime.operators.base import OpenOperator, OperatorHost
 from penstock.runtime.operators.ordered import Ordered
 from penstock.runtime.operators.process import Process
@@ -71,7 +72,7 @@ class Driven:
         self.open()
 
     def open(self) -> None:
-        self.task = HarnessTask(self.operator, "f", lambda r: r[0], None, self.around)
+        self.task = HarnessTask(self.operator, "f", (ByKey(lambda r: r[0]),), None, self.around)
         self.task.begin(self.around.order(), TOKEN)
         if self.around.watermark > MIN_TIMESTAMP:
             self.task.advance_watermark(self.around.watermark)

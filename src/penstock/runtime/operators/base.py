@@ -25,6 +25,8 @@ from penstock.state.keyed_state import KeyedState
 
 Emit = Callable[[Any], None]
 EmitRun = Callable[[Iterable[Any]], None]
+Input = tuple[Emit, EmitRun]
+"""What takes the records of one input: one by one, or many."""
 
 
 class OperatorTime:
@@ -51,10 +53,10 @@ class OperatorHost:
     time: OperatorTime
     restored: Callable[[], bytes | None]
     """What `snapshot` gave in the base's epoch."""
+    make_room: Callable[[], None]
+    """Writes early what has changed in keyed state, if it outgrows memory."""
     roving: bool
     """Whether the subtask has another part of the input in every epoch: Spark deals it out."""
-    make_room: Callable[[], None]
-    """To be called now and then by an operator that does much at once: state may be too large."""
     order: Callable[[], EpochOrder]
     init_context: Callable[[], InitContext]
     batch: bool
@@ -72,6 +74,8 @@ class OpenOperator:
 
     process: Emit
     run: EmitRun | None = None
+    inputs: tuple[Input, ...] = ()
+    """Of an operator with several inputs, each of them. It is never behind another in a chain."""
     time: OperatorTime
     pass_on: Callable[[Control], None]
     """Hands a control event to what follows. Set, like `time`, by the task."""
@@ -98,6 +102,10 @@ class OpenOperator:
         """What a new instance needs to go on, beside keyed state."""
         return None
 
+    def state_types(self) -> dict[str, Any]:
+        """Kind and type of each state that is in the snapshot, by name."""
+        return {}
+
     def begin_epoch(self) -> None:
         """Before the first record of an epoch."""
 
@@ -115,10 +123,17 @@ class OpenOperator:
 class FunctionOperator(OpenOperator):
     """An operator around one user function."""
 
-    def __init__(self, function: Any, process: Emit, run: EmitRun | None = None) -> None:
+    def __init__(
+        self,
+        function: Any,
+        process: Emit,
+        run: EmitRun | None = None,
+        inputs: tuple[Input, ...] = (),
+    ) -> None:
         self.function = function
         self.process = process
         self.run = run
+        self.inputs = inputs
 
     def close(self) -> None:
         close_function(self.function)

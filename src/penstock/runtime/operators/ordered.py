@@ -37,8 +37,7 @@ class Ordered:
 class _OpenOrdered(OpenOperator):
     """Stands before the operator, in its place: with its state, its time, its outputs.
 
-    A record's channel says which input it came by, so an operator with two would need another
-    `run` to choose from and nothing else.
+    A record's channel says which of the operator's inputs it came by.
     """
 
     def __init__(self, inner: OpenOperator, host: OperatorHost) -> None:
@@ -48,7 +47,7 @@ class _OpenOrdered(OpenOperator):
         self._make_room = host.make_room
         self._waiting = host.keyed_state.waiting(WAITING)
         self._late = host.context.get_metrics_group().counter("numLateRecords")
-        self._run_inner = inner.run or one_by_one(inner.process)
+        self._inputs = inner.inputs or ((inner.process, inner.run or one_by_one(inner.process)),)
         self._stepping = False
         self._held_up: Record | None = None
         inner.time = host.time
@@ -59,6 +58,7 @@ class _OpenOrdered(OpenOperator):
 
         self.process = process
         self.run = self._add
+        self.inputs = ((process, self._add),) * len(inner.inputs)
 
     # Records arrive
 
@@ -77,7 +77,8 @@ class _OpenOrdered(OpenOperator):
         if timestamp > MAX_TIMESTAMP:
             raise InvalidArgumentError.of("a timestamp", "at most 2**63 - 1", timestamp)
         self._late.inc()
-        self.inner.process(value)
+        process, _ = self._inputs[self._scope.channel[0]]
+        process(value)
 
     # Time passes
 
@@ -98,16 +99,20 @@ class _OpenOrdered(OpenOperator):
             while record is not None:
                 self._advance(record[0] - 1)
                 self._held_up = None
-                self._run_inner(self._before_a_timer(record, records))
+                _, run = self._inputs[record[2][0]]
+                run(self._before_a_timer(record, records))
                 record = self._held_up or next(records, None)
             self._make_room()
 
     def _before_a_timer(self, first: Record, rest: Iterator[Record]) -> Iterator[Any]:
-        """The records up to the first that has a timer before it."""
+        """The records up to the first that has a timer before it, or is for another input."""
         scope, now, next_timer = self._scope, self._now, self.inner.next_timer
-        at = first[0]
+        at, taken = first[0], first[2][0]
         for record in chain((first,), rest):
-            time, _, _, _, key, value = record
+            time, _, channel, _, key, value = record
+            if channel[0] != taken:
+                self._held_up = record
+                return
             if time != at:
                 if next_timer(time - 1) is not None:
                     self._held_up = record
