@@ -232,7 +232,7 @@ def _ordered(nodes: tuple[Node, ...], stamped: set[int], everywhere: bool) -> se
     """The nodes that handle their records in event-time order."""
     found: set[int] = set()
     for node in nodes:
-        keyed = any(isinstance(edge.partitioning, ByKey) for edge in node.inputs)
+        keyed = node.inputs and all(isinstance(e.partitioning, ByKey) for e in node.inputs)
         if keyed and (node.event_time_order or everywhere):
             if any(edge.source not in stamped for edge in node.inputs):
                 raise InvalidProgramError.order_without_time(f"{node.name!r} ({node.location})")

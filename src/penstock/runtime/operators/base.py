@@ -25,6 +25,8 @@ from penstock.state.keyed_state import KeyedState
 
 Emit = Callable[[Any], None]
 EmitRun = Callable[[Iterable[Any]], None]
+Input = tuple[Emit, EmitRun]
+"""What takes the records of one input: one by one, or many."""
 
 
 class OperatorTime:
@@ -72,6 +74,8 @@ class OpenOperator:
 
     process: Emit
     run: EmitRun | None = None
+    inputs: tuple[Input, ...] = ()
+    """Of an operator with several inputs, each of them. It is never behind another in a chain."""
     time: OperatorTime
     pass_on: Callable[[Control], None]
     """Hands a control event to what follows. Set, like `time`, by the task."""
