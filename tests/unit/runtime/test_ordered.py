@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.datastream import KeyedProcessFunction
 from penstock.graph.partitioning import ByKey
-from penstock.runtime.operators.base import OpenOperator, OperatorHost
+from penstock.runtime.operators.base import OpenOperator, OperatorHost, one_by_one
 from penstock.runtime.operators.ordered import Ordered
 from penstock.runtime.operators.process import Process
 from penstock.runtime.payload import HEADER_SIZE, encode_body
@@ -190,3 +190,47 @@ def test_records_between_timers_are_one_run() -> None:
     driven.send(0, [(time, ("a", time)) for time in range(50)])
     driven.advance(100)
     assert runs == [50]
+
+
+class TwoInputs:
+    """Marks records with the input that they came by."""
+
+    def open(self, host: OperatorHost) -> OpenOperator:
+        def taking(name: str) -> Any:
+            def process(value: Any) -> None:
+                host.emit((name, value))
+
+            return process, one_by_one(process)
+
+        operator = OpenOperator()
+        operator.inputs = (taking("left"), taking("right"))
+        operator.process, operator.run = operator.inputs[0]
+        return operator
+
+
+def test_the_inputs_of_an_operator_with_two_wait_together() -> None:
+    driven = Driven(TwoInputs())
+    ordered, scope = driven.task.operators[0], driven.task._scope
+
+    def send(index: int, times: list[int]) -> None:
+        def stamped() -> Any:
+            for scope.timestamp in times:
+                yield scope.timestamp
+
+        scope.key, scope.channel = "k", (index, index, 0)
+        ordered.inputs[index][1](stamped())
+
+    send(1, [4, 2, 9])
+    send(0, [3, 1, 4])
+    driven.advance(5)
+    send(1, [5])  # late
+    driven.advance(10)
+    assert driven.around.outputs == [
+        ("left", 1),
+        ("right", 2),
+        ("left", 3),
+        ("left", 4),
+        ("right", 4),
+        ("right", 5),
+        ("right", 9),
+    ]

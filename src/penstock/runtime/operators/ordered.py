@@ -37,7 +37,7 @@ class Ordered:
 class _OpenOrdered(OpenOperator):
     """Stands before the operator, in its place: with its state, its time, its outputs.
 
-    A record's channel says which of the operator's inputs it came by.
+    The inputs of an operator with several wait together. A record's channel says whose it is.
     """
 
     def __init__(self, inner: OpenOperator, host: OperatorHost) -> None:
@@ -47,7 +47,8 @@ class _OpenOrdered(OpenOperator):
         self._make_room = host.make_room
         self._waiting = host.keyed_state.waiting(WAITING)
         self._late = host.context.get_metrics_group().counter("numLateRecords")
-        self._inputs = inner.inputs or ((inner.process, inner.run or one_by_one(inner.process)),)
+        only = (inner.process, inner.run or one_by_one(inner.process))
+        self._inner_inputs = inner.inputs or (only,)
         self._stepping = False
         self._held_up: Record | None = None
         inner.time = host.time
@@ -77,7 +78,7 @@ class _OpenOrdered(OpenOperator):
         if timestamp > MAX_TIMESTAMP:
             raise InvalidArgumentError.of("a timestamp", "at most 2**63 - 1", timestamp)
         self._late.inc()
-        process, _ = self._inputs[self._scope.channel[0]]
+        process, _ = self._inner_inputs[self._scope.channel[0]]
         process(value)
 
     # Time passes
@@ -97,24 +98,22 @@ class _OpenOrdered(OpenOperator):
             records = iter(due)
             record = next(records, None)
             while record is not None:
-                self._advance(record[0] - 1)
+                if record[0] - 1 > self._now.watermark:
+                    self._advance(record[0] - 1)
                 self._held_up = None
-                _, run = self._inputs[record[2][0]]
-                run(self._before_a_timer(record, records))
+                _, run = self._inner_inputs[record[2][0]]
+                run(self._together(record, records))
                 record = self._held_up or next(records, None)
             self._make_room()
 
-    def _before_a_timer(self, first: Record, rest: Iterator[Record]) -> Iterator[Any]:
-        """The records up to the first that has a timer before it, or is for another input."""
+    def _together(self, first: Record, rest: Iterator[Record]) -> Iterator[Any]:
+        """The records up to the first that has a timer before it, or goes to another input."""
         scope, now, next_timer = self._scope, self._now, self.inner.next_timer
-        at, taken = first[0], first[2][0]
+        at, which = first[0], first[2][0]
         for record in chain((first,), rest):
             time, _, channel, _, key, value = record
-            if channel[0] != taken:
-                self._held_up = record
-                return
-            if time != at:
-                if next_timer(time - 1) is not None:
+            if time != at or channel[0] != which:
+                if channel[0] != which or next_timer(time - 1) is not None:
                     self._held_up = record
                     return
                 at = time
