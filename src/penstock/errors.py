@@ -116,6 +116,15 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def order_without_time(cls, operator: str) -> InvalidProgramError:
+        return cls(
+            f"operator {operator} is to handle its records in event-time order, and they have no "
+            "timestamps; call assign_timestamps_and_watermarks(...) before key_by, or if it is "
+            "penstock.event-time-order.enabled that asks for it, in_event_time_order() on single "
+            "streams instead"
+        )
+
+    @classmethod
     def nothing_to_run(cls) -> InvalidProgramError:
         return cls("the program has no sink; add one (print(), sink_to(...)) before execute()")
 
@@ -253,6 +262,15 @@ class CheckpointMismatchError(CheckpointError):
             f"{now} cannot go on from this checkpoint, whose positions are those of another; "
             f"{keep}, or start anew with another penstock.job-id or a clean "
             "execution.checkpointing.dir"
+        )
+
+    @classmethod
+    def order_given_up(cls, operator: str, path: str) -> CheckpointMismatchError:
+        return cls(
+            f"operator {operator} handled its records in event-time order, and some may be waiting "
+            f"in the checkpoint in {path}, which it would never get now; keep "
+            "in_event_time_order() or penstock.event-time-order.enabled, or start anew with "
+            "another penstock.job-id or a clean execution.checkpointing.dir"
         )
 
     @classmethod

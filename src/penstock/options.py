@@ -299,6 +299,13 @@ MAX_RECORDS_PER_EPOCH = _option(
     500_000,
     "Records that each source gives to one epoch at most.",
 )
+EVENT_TIME_ORDER = _option(
+    "penstock.event-time-order.enabled",
+    _BOOLEAN,
+    False,
+    "Handle records of all keyed streams in the order of their timestamps, once the watermark has "
+    "passed them, as in_event_time_order() does for one.",
+)
 STATE_CACHE_ENTRIES = _option(
     "penstock.state.cache-entries",
     _INT,

@@ -25,6 +25,12 @@ WORD_COUNT = [
 ]
 EXPECTED = {
     "word_count.py": [str(pair) for pair in WORD_COUNT],
+    "meter_readings.py": [
+        "north used 1 from minute 20 to 30",
+        "north used 12 from minute 0 to 10",
+        "north used 18 from minute 10 to 20",
+        "south used 2 from minute 0 to 15",
+    ],
     "sensor_alerts.py": ["a: from 17.0 to 23.5", "b: from 18.5 to 24.1"],
 }
 

@@ -29,7 +29,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.window import WindowAssigner
 from penstock.datastream.windowed_stream import WindowedStream, count_windowed
-from penstock.graph.stream_graph import Edge
+from penstock.graph.stream_graph import Edge, Node
 from penstock.runtime.fields import Field, rolling_function
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.reduce import Reduce
@@ -79,11 +79,27 @@ class KeyedStream(DataStream):
         SUM = 5
 
     def __init__(
-        self, origin: DataStream, edges: tuple[Edge, ...], select: Callable[[Any], Any]
+        self,
+        origin: DataStream,
+        edges: tuple[Edge, ...],
+        select: Callable[[Any], Any],
+        ordered: bool = False,
     ) -> None:
         super().__init__(origin._env, edges, origin._type)
         self._origin = origin
         self._select = select
+        self._ordered = ordered
+
+    def in_event_time_order(self) -> KeyedStream:
+        """The same stream, whose next operator gets the records by their timestamps.
+
+        They wait until the watermark has passed them; timers fire in between. So the operator gives
+        the same results in the same order, however the input is cut into epochs.
+        """
+        return KeyedStream(self._origin, self._edges, self._select, ordered=True)
+
+    def _add(self, name: str, operator: Any, **settings: Any) -> Node:
+        return super()._add(name, operator, event_time_order=self._ordered, **settings)
 
     def process(
         self, func: KeyedProcessFunction | ProcessFunction, output_type: TypeLike = None

@@ -14,6 +14,7 @@ from penstock.common.digests import text_digest
 from penstock.errors import CheckpointMismatchError
 from penstock.runtime.physical import PhysicalPlan, Vertex
 from penstock.state.key_groups import key_group_range
+from penstock.state.waiting import WAITING
 from penstock.storage.file_info import FileInfo
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState, VertexState
 
@@ -67,7 +68,11 @@ def _check_operators(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
             f"{', '.join(orphans)}, which this program does not have; give the operators the "
             "uids they had, or use another penstock.job-id or execution.checkpointing.dir"
         )
+    with_waiting = {uid for f in manifest.files() for uid, state in f.states if state == WAITING}
     for vertex in plan.vertices:
+        head = vertex.operators[0]
+        if head.uid in with_waiting and not head.event_time_order:
+            raise CheckpointMismatchError.order_given_up(f"{head.name!r} ({head.location})", root)
         before = _state_of(manifest, vertex)
         if before is not None and before.max_parallelism != vertex.max_parallelism:
             raise CheckpointMismatchError(

@@ -86,6 +86,8 @@ def explain_text(plan: PhysicalPlan) -> str:
 
 def _vertex_lines(plan: PhysicalPlan, vertex: Vertex) -> Iterator[str]:
     keyed = ", keyed input" if _is_keyed(plan, vertex) else ""
+    if vertex.operators[0].event_time_order:
+        keyed += " in event-time order"
     yield (
         f"[{vertex.index}] {vertex.name}  (parallelism {vertex.parallelism}, "
         f"max {vertex.max_parallelism}{keyed})"

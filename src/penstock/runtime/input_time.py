@@ -59,6 +59,11 @@ class InputTime:
             return []
         return self._valve.receive((edge, producer), control)
 
+    def sender(self, edge: int, producer: int) -> int:
+        """A number for who sent a payload that is the same in every epoch. Tasks of a Spark source
+        have none, so they share one."""
+        return 0 if edge in self._spark else producer
+
     def end_epoch(self, final: bool) -> list[Control]:
         """The epoch's input is through; if `final`, all input is."""
         if final:

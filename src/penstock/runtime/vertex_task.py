@@ -31,11 +31,13 @@ from penstock.runtime.operators.base import (
     Emit,
     EmitRun,
     OpenOperator,
+    OperatorDescription,
     OperatorHost,
     OperatorTime,
     one_by_one,
     passing,
 )
+from penstock.runtime.operators.ordered import Ordered
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.payload import decode_body
 from penstock.runtime.physical import (
@@ -104,6 +106,7 @@ class VertexTask:
         self._callables: dict[tuple[int, int], tuple[str, str]] = {}
         for edge in edges.values():
             self._remember_edge(edge, edge.partitioning)
+        self._input_indexes = {index: plan.edges[index].input_index for index in vertex.inputs}
         self._selectors: dict[int, Callable[[Any], Any]] = {}
         for index in vertex.inputs:
             partitioning = copied(plan.edges[index].partitioning)
@@ -147,6 +150,8 @@ class VertexTask:
         """Work through the records of one payload, and the control events between them."""
         values, timestamps, events = decode_body(payload)
         self._records_in += len(values)
+        sender = self._input_time.sender(edge, producer)
+        self._scope.channel = (self._input_indexes.get(edge, 0), edge, sender)
         start = 0
         for at, kind, time in events:
             if at > start:
@@ -155,8 +160,7 @@ class VertexTask:
             self._control(self._input_time.receive(edge, producer, (kind, time)))
         if start < len(values):
             self._run_part(edge, values, timestamps, slice(start, None))
-        if self.keyed_state is not None and self.keyed_state.overflowing():
-            self._spill(self.keyed_state)
+        self._make_room()
 
     def _run_part(
         self, edge: int, values: list[Any], timestamps: list[Any] | None, part: slice
@@ -249,9 +253,10 @@ class VertexTask:
         acknowledgement.files = [info.to_json() for info in self._segments]
         reach("task.after_segment")
 
-    def _spill(self, keyed_state: KeyedState) -> None:
-        """More has changed than memory shall hold: write that part of the segment now."""
-        self._write(keyed_state.spill())
+    def _make_room(self) -> None:
+        """If more has changed than memory shall hold, write that part of the segment now."""
+        if self.keyed_state is not None and self.keyed_state.overflowing():
+            self._write(self.keyed_state.spill())
 
     def _write(self, entries: list[Entry]) -> None:
         if entries:
@@ -280,7 +285,7 @@ class VertexTask:
             contexts[index].attempt = self.attempt
             host = self._host(described, contexts[index], keyed_state, opened)
             try:
-                opened[index] = described.operator.open(host)
+                opened[index] = _description(described).open(host)
             except Exception as error:
                 for operator in opened.values():
                     with contextlib.suppress(Exception):
@@ -332,6 +337,7 @@ class VertexTask:
             time=OperatorTime(),
             restored=lambda: self._restored_state(described.uid),
             roving=self._roving,
+            make_room=self._make_room,
             order=lambda: self._order,
             init_context=lambda: self._init_context(described.uid),
             batch=self._settings.batch,
@@ -408,6 +414,7 @@ class VertexTask:
     def _remember(self, described: PhysicalOperator, operator: OpenOperator) -> None:
         """Which operator the free variable `call` of a closure belongs to."""
         where = (described.name, str(described.location))
+        operator = getattr(operator, "inner", operator)
         cells = getattr(operator.process, "__closure__", None) or ()
         names = getattr(getattr(operator.process, "__code__", None), "co_freevars", ())
         held = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
@@ -489,6 +496,11 @@ class VertexTask:
             self._order.epoch,
             self.token,
         )
+
+
+def _description(described: PhysicalOperator) -> OperatorDescription:
+    operator: OperatorDescription = described.operator
+    return Ordered(operator) if described.event_time_order else operator
 
 
 def _has_time(plan: PhysicalPlan, vertex: Vertex) -> bool:

@@ -13,18 +13,29 @@ from penstock.errors import InvalidKeyError
 from penstock.state.key_groups import key_group_of
 from penstock.state.keys import encode_key
 from penstock.state.spill import Spill
-from penstock.storage.entries import Entry, entry_prefix, key_prefix, state_id, state_prefix
+from penstock.storage.entries import (
+    Entry,
+    entry_prefix,
+    key_prefix,
+    pack_key,
+    state_id,
+    state_prefix,
+)
 from penstock.storage.store import Store
+
+Channel = tuple[int, int, int]
+"""Which of an operator's inputs, by which edge, from which producing subtask."""
 
 
 class KeyScope:
-    """The record being worked on: its key and its timestamp."""
+    """The record being worked on: its key, its timestamp, and where it came from."""
 
-    __slots__ = ("key", "timestamp")
+    __slots__ = ("channel", "key", "timestamp")
 
     def __init__(self) -> None:
         self.key: Any = None
         self.timestamp: int | None = None
+        self.channel: Channel = (0, 0, 0)
 
 
 class StateBase:
@@ -86,11 +97,15 @@ class StateBase:
         prefix = entry_prefix(group, state_id(self.operator, state), key)
         return self.spill.scan(prefix, self.store)
 
-    def keys(self, state: str, key_groups: tuple[int, int]) -> Iterator[tuple[bytes, bytes]]:
-        """Packed key and value of all entries of one state in a range of key groups."""
+    def keys(
+        self, state: str, key_groups: tuple[int, int], begin: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Packed key and value of all entries of one state in a range of key groups; in each of
+        them from a stored key on, if they are all of its length."""
         name = state_id(self.operator, state)
         for group in range(key_groups[0], key_groups[1] + 1):
-            yield from self.spill.scan(state_prefix(group, name), self.store)
+            start = pack_key(group, name, begin)
+            yield from self.spill.scan(state_prefix(group, name), self.store, start)
 
     @property
     def store(self) -> Store:

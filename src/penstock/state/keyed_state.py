@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from xxhash import xxh3_64_intdigest
 
-from penstock.common.typeinfo import TypeInformation
+from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -33,6 +33,7 @@ from penstock.state.value_state import (
     LiveReducingState,
     LiveValueState,
 )
+from penstock.state.waiting import WaitingTable
 from penstock.storage.entries import Entry, unpack_key
 
 # How many entries of a state with a time to live are looked at in one epoch, but for the rest of
@@ -143,6 +144,15 @@ class KeyedState:
     def _added(self, table: T) -> T:
         self._tables.append(table)
         return table
+
+    def waiting(self, name: str) -> WaitingTable:
+        """Records that are held back until their time has come."""
+        serializer = Types.PICKLED_BYTE_ARRAY().serializer()
+        return self._added(
+            WaitingTable(
+                name, self.scope, self.base, self._key_groups, serializer, self._chunk_number
+            )
+        )
 
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""

@@ -82,6 +82,19 @@ class TimerTable:
         else:
             self._changed[timer] = None
 
+    def first(self, until: int) -> int | None:
+        """The time of the first timer up to a time, None if there is none."""
+        heap = self._heap
+        while True:
+            if heap and heap[0][0] <= until:
+                if heap[0] in self._keys:
+                    return heap[0][0]
+                heapq.heappop(heap)
+            elif self._horizon < until:
+                self._advance_horizon()
+            else:
+                return None
+
     def due(self, until: int) -> Iterator[tuple[int, Any, bytes]]:
         """Take the timers up to a time, in order of time: each with its key and namespace.
 
@@ -105,8 +118,6 @@ class TimerTable:
         before, loaded = self._horizon, 0
         horizon = MAX_TIME
         for timer, raw in heapq.merge(*map(self._stored, self._groups())):
-            if timer[0] <= before:
-                continue
             if loaded >= _AT_ONCE and timer[0] > horizon:
                 break
             if loaded < _AT_ONCE:
@@ -132,7 +143,9 @@ class TimerTable:
         return range(first, last + 1)
 
     def _stored(self, group: int) -> Iterator[tuple[Timer, bytes]]:
-        for packed, raw in self._base.keys(self.name, (group, group)):
+        """Those behind the horizon."""
+        begin = time_bytes(self._horizon + 1)
+        for packed, raw in self._base.keys(self.name, (group, group), begin):
             found = unpack_key(packed)
             yield (time_of(found.key), found.namespace, found.map_key), raw
 

@@ -53,9 +53,13 @@ class OperatorHost:
     """What `snapshot` gave in the base's epoch."""
     roving: bool
     """Whether the subtask has another part of the input in every epoch: Spark deals it out."""
+    make_room: Callable[[], None]
+    """To be called now and then by an operator that does much at once: state may be too large."""
     order: Callable[[], EpochOrder]
     init_context: Callable[[], InitContext]
     batch: bool
+    in_order: bool = False
+    """Whether records come in event-time order: results are then to be independent of epochs."""
 
 
 class OpenOperator:
@@ -81,6 +85,11 @@ class OpenOperator:
     def resume(self, control: Control) -> None:
         """Where event time was at the base. Nothing becomes due by it: it was handled there."""
         self.control(control)
+
+    def next_timer(self, until: int) -> int | None:
+        """The time of its first event-time timer up to a time, None if it has none. An operator
+        that acts on watermarks and cannot tell at which says `until`."""
+        return None if type(self).control is OpenOperator.control else until
 
     def end_epoch(self) -> None:
         """The epoch's input is through. May emit, and send control events."""

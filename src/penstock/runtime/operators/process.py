@@ -147,8 +147,13 @@ def processing(
     emit, emit_side = host.emit, host.emit_side
 
     def process(value: Any) -> None:
-        for result in results((value,)):
-            emit(result)
+        produced = call(value, context)
+        if produced is not None:
+            for result in produced:
+                if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
+                    emit_side(result[0], result[1])
+                else:
+                    emit(result)
 
     def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
         for value in values:
@@ -204,6 +209,9 @@ class _Firing:
             scope.timestamp = time  # what is emitted has the timer's time
             self._fire(time, TimeDomain.EVENT_TIME)
 
+    def next_event_time(self, until: int) -> int | None:
+        return self._timers.event_timers.first(until)
+
     def processing_time(self, until: int) -> None:
         scope = self._host.scope
         for time, scope.key, _ in self._timers.processing_timers.due(until):
@@ -235,3 +243,6 @@ class _WithTimers(FunctionOperator):
             self.time.watermark = time
             self._firing.event_time(time)
         self.pass_on(control)
+
+    def next_timer(self, until: int) -> int | None:
+        return self._firing.next_event_time(until)

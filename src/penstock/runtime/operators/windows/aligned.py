@@ -17,6 +17,7 @@ from penstock.runtime.operators.windows.evaluation import Evaluation
 from penstock.runtime.operators.windows.folding import Fold
 from penstock.runtime.operators.windows.lateness import LateRecords
 from penstock.runtime.watermarks import WATERMARK, Control
+from penstock.state.keys import encode_key
 from penstock.state.panes import ElementPanes, PaneTable
 
 if TYPE_CHECKING:
@@ -172,13 +173,23 @@ class AlignedWindows(OpenOperator):
     def resume(self, control: Control) -> None:
         super().control(control)
 
+    def next_timer(self, until: int) -> int | None:
+        self._know()
+        waits = ((self._ends, 0), (self._cleanups, self._lateness))
+        times = [starts[0] + self._size - 1 + longer for starts, longer in waits if starts]
+        first = min(times, default=None)
+        return first if first is not None and first <= until else None
+
     def _advance(self, ended_until: int) -> None:
         waiting = self._ends
         while waiting and waiting[0] <= ended_until:
             start = heapq.heappop(waiting)
             # In the order of time: what was over before this one ended is cleared before it fires.
             self._drop_until(start - 1)
-            self._fire(start, self._table.contents(start))
+            contents: Iterable[tuple[Any, Any]] = self._table.contents(start)
+            if self._host.in_order:  # otherwise keys come as epochs have left them in the table
+                contents = sorted(contents, key=lambda held: encode_key(held[0]))
+            self._fire(start, contents)
             heapq.heappush(self._cleanups, start)
         self._drop_until(ended_until)
 

@@ -197,6 +197,9 @@ class GeneralWindows(OpenOperator):
             )
         self.pass_on(control)
 
+    def next_timer(self, until: int) -> int | None:
+        return self._trigger_context.event_timers.first(until)
+
     def _fire_due(self, timers: TimerTable, until: int, ask: Any, cleans: bool) -> None:
         for time, key, namespace in timers.due(until):
             self._scope.key = key

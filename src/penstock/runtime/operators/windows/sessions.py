@@ -159,6 +159,9 @@ class SessionWindows(OpenOperator):
             self._host.emit_run(self._due(time))
         self.pass_on(control)
 
+    def next_timer(self, until: int) -> int | None:
+        return self._timers.first(until)
+
     def _due(self, until: int) -> Iterator[Any]:
         for time, key, _ in self._timers.due(until):
             yield from self._looked_at(time, key)
