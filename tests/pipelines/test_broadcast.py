@@ -23,7 +23,7 @@ from penstock.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.errors import CheckpointMismatchError, StateError
+from penstock.errors import CheckpointMismatchError, InvalidProgramError, StateError
 from penstock.testing import ScriptedSource
 
 RESTARTS = {
@@ -376,6 +376,14 @@ def test_timers_and_broadcast_state_outlive_a_failure(make_env: Any) -> None:
     fail = ScriptedSource.FAIL
     readings = [[("a", 10), ("b", 20)], [fail, ("a", 900), ("b", 1100)], [fail]]
     assert reminded(make_env(RESTARTS), readings) == REMINDERS
+
+
+def test_no_event_time_order_beside_a_broadcast_stream(env: StreamExecutionEnvironment) -> None:
+    """Its records have no key under which they could wait."""
+    limits = scripted(env, [[("patience", 0, 100)]], "limits", BY_TIME).broadcast(LIMITS)
+    keyed = scripted(env, [[("a", 10)]], "readings", BY_TIME).key_by(0).in_event_time_order()
+    with pytest.raises(InvalidProgramError, match=r"inputs has no keys \(a broadcast stream"):
+        list(keyed.connect(limits).process(Remind()).execute_and_collect())
 
 
 class WithoutKey(KeyedBroadcastProcessFunction):

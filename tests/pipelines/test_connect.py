@@ -204,6 +204,39 @@ def test_state_and_timers_outlive_a_failure(make_env: Any) -> None:
     assert sorted(stream.execute_and_collect()) == SETTLED
 
 
+class Log(KeyedCoProcessFunction):
+    def process_element1(self, value: Any, ctx: Any) -> Iterator[Any]:
+        ctx.timer_service().register_event_time_timer(value[1] + 2)
+        yield "first", value[1]
+
+    def process_element2(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield "second", value[1]
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield "timer", timestamp
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("which", [0, 1])
+def test_both_inputs_in_event_time_order(make_env: Any, size: int, which: int) -> None:
+    """If either is asked to be, whatever the epochs; timers fire between the records."""
+    env = make_env({"parallelism.default": "1"})
+    both = []
+    for index, times in enumerate(([0, 10, 20, 30, 40], [1, 2, 12, 13, 41])):
+        records = [("k", time) for time in times]
+        script = [records[at : at + size] for at in range(0, len(records), size)]
+        keyed = env.from_source(ScriptedSource(script), BY_TIME, f"s{index}").key_by(0)
+        both.append(keyed.in_event_time_order() if index == which else keyed)
+
+    found = list(both[0].connect(both[1]).process(Log()).execute_and_collect())
+
+    first = [("first", time) for time in (0, 10, 20, 30, 40)]
+    second = [("second", time) for time in (1, 2, 12, 13, 41)]
+    timers = [("timer", time + 2) for _, time in first]
+    # A record comes before a timer of its own time.
+    assert found == sorted(first + second + timers, key=lambda e: (e[1], e[0] == "timer"))
+
+
 class CountBoth(CoMapFunction):
     """Any function of two keyed streams may have state."""
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stored_state import stored_entries
 
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import (
@@ -26,12 +27,6 @@ from penstock.datastream import (
 )
 from penstock.driver.epoch_loop import EpochReport
 from penstock.errors import InvalidArgumentError, UserFunctionError
-from penstock.state.key_groups import key_group_range
-from penstock.storage.catch_up import catch_up
-from penstock.storage.checkpoint_layout import CheckpointLayout
-from penstock.storage.checkpoint_log import CheckpointLog
-from penstock.storage.filesystem import LocalFileSystem
-from penstock.storage.memory_store import MemoryStore
 from penstock.testing import ScriptedSource
 
 RESTARTS = {
@@ -192,6 +187,21 @@ def test_every_pair_once(make_env: Any, seed: int, cache: str, epochs: int) -> N
     assert sorted(pairs.execute_and_collect()) == expected
 
 
+@pytest.mark.parametrize("epochs", [1, 5])
+def test_in_event_time_order(make_env: Any, epochs: int) -> None:
+    """A pair is found when its later record has its turn, so results come in order of time."""
+    scripts = [drawn(side, 60, 1, 20, epochs) for side in (5, 6)]
+    env = make_env({"parallelism.default": "1"})
+    left = scripted(env, scripts[0], "left", by_time(20)).key_by(0).in_event_time_order()
+    right = scripted(env, scripts[1], "right", by_time(20)).key_by(0)
+
+    pairs = left.interval_join(right).between(-30, 15).process(Names()).process(Timestamp())
+
+    found = list(pairs.execute_and_collect())
+    assert sorted(pair[:3] for pair in found) == all_pairs(*scripts, -30, 15)
+    assert [pair[3] for pair in found] == sorted(pair[3] for pair in found)
+
+
 def test_buffers_outlive_failures(make_env: Any) -> None:
     scripts = [drawn(side, 80, 3, 10, 8) for side in (7, 8)]
     failing = [[list(epoch) for epoch in script] for script in scripts]
@@ -274,45 +284,14 @@ def dropped(reports: list[EpochReport], uid: str) -> int:
     )
 
 
-class Stored:
-    """Looks at the checkpoint after each epoch: how many entries each state of the join has."""
-
-    def __init__(self, root: Path, uid: str) -> None:
-        self._layout = CheckpointLayout(str(root))
-        self._uid = uid
-        self.entries: list[int] = []
-
-    def __call__(self, report: EpochReport) -> None:
-        fs = LocalFileSystem()
-        vertex = CheckpointLog(fs, self._layout).read(report.epoch).vertices[self._uid]
-        count = 0
-        for index, subtask in enumerate(vertex.subtasks):
-            if subtask.version is not None:
-                groups = key_group_range(index, vertex.max_parallelism, vertex.parallelism)
-                links = [(link.version, link.files) for link in subtask.chain]
-                covers = {link.version: link.covers for link in subtask.chain}
-                store = MemoryStore()
-                catch_up(
-                    store,
-                    fs,
-                    self._layout.root,
-                    links,
-                    subtask.version,
-                    None,
-                    groups,
-                    covers=covers,
-                )
-                count += len(list(store.scan(b"")))
-        self.entries.append(count)
-
-
 @pytest.mark.parametrize(("lower", "upper"), [(-5, 5), (3, 10)])
 def test_nothing_is_kept_behind_the_bound(
     restartable_env: Any, tmp_path: Path, lower: int, upper: int
 ) -> None:
     env = restartable_env()
-    stored = Stored(tmp_path / "checkpoints" / "job", "join")
-    env.add_epoch_listener(stored)
+    stored: list[int] = []
+    checkpoints = str(tmp_path / "checkpoints")
+    env.add_epoch_listener(lambda _: stored.append(stored_entries(checkpoints, "job")["join"]))
     script = [[(f"k{key}", time) for key in range(3)] for time in range(0, 120, 10)]
     left = scripted(env, script, "left").key_by(0)
     right = scripted(env, script, "right").key_by(0)
@@ -324,8 +303,8 @@ def test_nothing_is_kept_behind_the_bound(
     inside = [(a, b) for a in times for b in times if a + lower <= b <= a + upper]
     assert found == sorted(inside * 3)
     # Per key and side at most two times, and a timer for them.
-    assert 0 < max(stored.entries) <= 3 * 2 * 3
-    assert stored.entries[-1] == 0
+    assert 0 < max(stored) <= 3 * 2 * 3
+    assert stored[-1] == 0
 
 
 def test_records_without_timestamps(env: StreamExecutionEnvironment) -> None:
