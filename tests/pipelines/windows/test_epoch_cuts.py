@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from drawn_runs import Show
 
 from penstock.common import Duration, Time, WatermarkStrategy
-from penstock.datastream.functions import AggregateFunction
+from penstock.datastream.functions import AggregateFunction, ProcessWindowFunction
 from penstock.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -30,10 +29,14 @@ ASSIGNERS = {
 }
 
 
-class Shown(Show):
+class Shown(ProcessWindowFunction):
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
     def process(self, key: str, context: Any, elements: Any) -> Any:
         window = context.window()
-        yield key, window.start, window.end, list(elements)
+        [total] = elements
+        yield self._kind, key, window.start, window.end, total
 
 
 class Sum(AggregateFunction):
@@ -50,13 +53,13 @@ class Sum(AggregateFunction):
         return a + b
 
 
-def expected(kind: str) -> list[Any]:
+def expected(kind: str) -> list[tuple[str, int, int, int]]:
     """Without any notion of epochs or watermarks: nothing is late."""
     spans = sessions() if kind == "session" else aligned(*SIZES[kind])
-    return sorted(
+    return [
         (key, start, end, sum(v for k, t, v in RECORDS if k == key and start <= t < end))
         for key, start, end in spans
-    )
+    ]
 
 
 def aligned(size: int, slide: int) -> set[tuple[str, int, int]]:
@@ -77,19 +80,18 @@ def sessions() -> list[tuple[str, int, int]]:
     return found
 
 
-@pytest.mark.parametrize("kind", ASSIGNERS)
-def test_any_number_of_epochs_gives_the_same(make_env: Any, executor: str, kind: str) -> None:
-    results = []
-    # A hundred epochs take Spark too long to have them thrice.
-    cuts = [1, 7] if executor == "spark" and kind != "session" else [1, 7, 100]
-    for epochs in cuts:
-        script = [RECORDS[n * 100 // epochs : (n + 1) * 100 // epochs] for n in range(epochs)]
-        strategy = WatermarkStrategy.for_bounded_out_of_orderness(
-            Duration.of_millis(BOUND)
-        ).with_timestamp_assigner(lambda record, _: record[1])
-        source = make_env().from_source(ScriptedSource(script), strategy, "readings")
-        stream = source.set_parallelism(1)
-        windows = stream.key_by(lambda record: record[0]).window(ASSIGNERS[kind])
-        results.append(sorted(windows.aggregate(Sum(), Shown()).execute_and_collect()))
-    assert results[0] == [(*window, [total]) for *window, total in expected(kind)]
-    assert all(result == results[0] for result in results[1:])
+@pytest.mark.parametrize("epochs", [1, 7, 100])
+def test_any_number_of_epochs_gives_the_same(make_env: Any, epochs: int) -> None:
+    script = [RECORDS[n * 100 // epochs : (n + 1) * 100 // epochs] for n in range(epochs)]
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_millis(BOUND)
+    ).with_timestamp_assigner(lambda record, _: record[1])
+    source = make_env().from_source(ScriptedSource(script), strategy, "readings")
+    keyed = source.set_parallelism(1).key_by(lambda record: record[0])
+    first, *others = [
+        keyed.window(assigner).aggregate(Sum(), Shown(kind)) for kind, assigner in ASSIGNERS.items()
+    ]
+
+    found = sorted(first.union(*others).execute_and_collect())
+
+    assert found == sorted((kind, *window) for kind in ASSIGNERS for window in expected(kind))
