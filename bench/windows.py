@@ -20,7 +20,8 @@ from bench.window_functions import (
 )
 
 _LOOP, _JOB = "window_loop", "window_job"
-_PATTERNS = {TUMBLING: STEADY, SLIDING: STEADY, SESSIONS: BURSTS}
+PATTERNS = {TUMBLING: STEADY, SLIDING: STEADY, SESSIONS: BURSTS}
+"""The input of each kind of windows."""
 _OVERLAP = SIZE_MILLIS // SLIDE_MILLIS
 _IN_WINDOWS = {TUMBLING: 1, SLIDING: _OVERLAP, SESSIONS: 1}
 _TITLES = {
@@ -30,8 +31,8 @@ _TITLES = {
 }
 _INPUT_NOTE = (
     "Input: 20,000 readings per second of event time, out of order by up to a second. Steady keys "
-    "for tumbling and sliding windows (about 120 readings per key and minute); for sessions each key "
-    "is active for 20 s of every minute at its own place in it (about 120 readings), so that "
+    "for tumbling and sliding windows (about 120 readings per key and minute); for sessions each "
+    "key is active for 20 s of every minute at its own place in it (about 120 readings), so that "
     "sessions close all the time."
 )
 _CHECK_NOTE = (
@@ -93,7 +94,7 @@ def _measured(engine: str, kind: str, size: _Size, number: int) -> Result:
         files = min(files, size.loop_files)
     params: Params = {
         "kind": kind,
-        "input": str(timed_readings(_PATTERNS[kind], files)),
+        "input": str(timed_readings(PATTERNS[kind], files)),
         "files": files,
         "files_per_epoch": size.files_per_epoch,
         "cold_files": 1,  # of the loop: Python needs no warming up
@@ -118,7 +119,15 @@ def _report(found: dict[str, dict[str, list[Result]]], size: _Size) -> Report:
     report = Report(
         "windows",
         f"count and average, {data.KEYS:,} keys, {size.warm * data.ROWS_PER_FILE:,} Parquet rows",
-        ("windows", "engine", "records/s, warm", "lowest–highest", "CPU µs/record", "fired", "runs"),
+        (
+            "windows",
+            "engine",
+            "records/s, warm",
+            "lowest–highest",
+            "CPU µs/record",
+            "fired",
+            "runs",
+        ),
         raw=found,
     )
     for kind in _TITLES:
