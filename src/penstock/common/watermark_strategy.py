@@ -60,6 +60,7 @@ class WatermarkGenerator(ABC):
 class WatermarkKind(Enum):
     NONE = "none"
     BOUNDED = "bounded"
+    INGESTION = "ingestion"
     CUSTOM = "custom"
 
 

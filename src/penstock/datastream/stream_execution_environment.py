@@ -19,7 +19,7 @@ from penstock.common.typeinfo import TypeInformation, type_info_of
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream._data_stream import DataStream
 from penstock.datastream._environment_settings import REFUSED, EnvironmentSettings
-from penstock.datastream._stream_arguments import refusing
+from penstock.datastream._stream_arguments import refusing, time_assigner
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.closeable_iterator import CloseableIterator
@@ -200,10 +200,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         if not isinstance(source, Source):
             raise InvalidArgumentError.of("source", "a Source instance", source)
         declared = None if type_info is None else type_info_of(type_info)
-        stream = self._add_source(source_name, PythonSource(source), declared)
         if watermark_strategy is None or watermark_strategy == WatermarkStrategy.no_watermarks():
-            return stream
-        return stream.assign_timestamps_and_watermarks(watermark_strategy)
+            return self._add_source(source_name, PythonSource(source), declared)
+        time = time_assigner(watermark_strategy, aligned=True)
+        return self._add_source(source_name, PythonSource(source, time, declared), None)
 
     def from_spark(
         self,

@@ -2,7 +2,8 @@
 
 State is found by operator uid and key group. A vertex whose operators and parallelism are as they
 were keeps its chains of files; any other gets a first link that names every file with a part of
-its state, which its subtasks then filter.
+its state, which its subtasks then filter. What operators keep beside keyed state goes to each of
+their new subtasks, from all of the old ones.
 """
 
 from __future__ import annotations
@@ -109,10 +110,20 @@ def _subtask(manifest: Manifest, vertex: Vertex, subtask: int) -> SubtaskState:
     uids = {operator.uid for operator in vertex.operators}
     files = tuple(file for file in _owned_files(manifest) if file.overlaps(mine, uids))
     watermark = _watermark(manifest.vertices.get(vertex.uid))
-    if not files:
-        return SubtaskState("", watermark=watermark)
-    version = f"{manifest.epoch}-{_digest(files, mine, uids)}"
-    return SubtaskState("", (ChainLink(version, files),), watermark)
+    chain: tuple[ChainLink, ...] = ()
+    if files:
+        chain = (ChainLink(f"{manifest.epoch}-{_digest(files, mine, uids)}", files),)
+    return SubtaskState("", chain, watermark, _kept(manifest, uids))
+
+
+def _kept(manifest: Manifest, uids: Collection[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for state in manifest.vertices.values():
+        for subtask in state.subtasks:
+            for uid, parts in subtask.operators.items():
+                if uid in uids:
+                    found[uid] = found.get(uid, ()) + parts
+    return found
 
 
 def _watermark(before: VertexState | None) -> int | None:

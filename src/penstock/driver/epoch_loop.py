@@ -389,7 +389,8 @@ def _advanced(
         return before
     files = tuple(FileInfo.from_json(file) for file in acknowledgement.files)
     operators = {
-        uid: base64.b64encode(data).decode() for uid, data in acknowledgement.operator_state.items()
+        uid: (base64.b64encode(data).decode(),)
+        for uid, data in acknowledgement.operator_state.items()
     }
     return replace(
         before.with_segment(acknowledgement.token, epoch, files),

@@ -82,6 +82,8 @@ class JobSettings:
     """A Python source reads no longer than this in one epoch."""
     batch: bool
     parameters: dict[str, str] = field(default_factory=dict)
+    watermark_interval: int = 200
+    """Milliseconds between two periodic watermarks; 0 if there are to be none."""
 
 
 @dataclass(frozen=True)

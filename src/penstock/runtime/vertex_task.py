@@ -48,7 +48,7 @@ from penstock.runtime.physical import (
 from penstock.runtime.plan_file import copied
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.stores import base_manifest, spill_store, store_at
-from penstock.runtime.watermarks import Control
+from penstock.runtime.watermarks import MIN_TIMESTAMP, Control
 from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.key_groups import key_group_range
@@ -186,7 +186,7 @@ class VertexTask:
 
     def end(self) -> Acknowledgement:
         """Finish the epoch: flush, prepare the sinks, write the changes of state."""
-        self._control(self._input_time.end_epoch(self._order.final))
+        self._control(self._input_time.end_epoch(self._order))
         for operator in self.operators:
             operator.end_epoch()
         if self._order.final:
@@ -195,6 +195,10 @@ class VertexTask:
         acknowledgement = Acknowledgement(self.vertex.index, self.subtask, self.token)
         sent = sum(writer.end_epoch() for writer in self._writers.values())
         for described, operator in zip(self.vertex.operators, self.operators, strict=True):
+            if operator.time.watermark > MIN_TIMESTAMP:
+                acknowledgement.watermarks[described.uid] = operator.time.watermark
+            if reached := operator.reached():
+                acknowledgement.reached[described.uid] = reached
             if (kept := operator.snapshot()) is not None:
                 acknowledgement.operator_state[described.uid] = kept
             prepared = operator.prepare_commit()
@@ -335,11 +339,12 @@ class VertexTask:
             order=lambda: self._order,
             init_context=lambda: self._init_context(described.uid),
             batch=self._settings.batch,
+            watermark_interval=self._settings.watermark_interval,
         )
 
-    def _restored_state(self, uid: str) -> bytes | None:
-        kept = None if self._restored is None else self._restored.operators.get(uid)
-        return None if kept is None else base64.b64decode(kept)
+    def _restored_state(self, uid: str) -> list[bytes]:
+        kept = () if self._restored is None else self._restored.operators.get(uid, ())
+        return [base64.b64decode(part) for part in kept]
 
     def _passing_on(
         self, described: PhysicalOperator, opened: dict[int, OpenOperator]

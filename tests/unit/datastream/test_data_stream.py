@@ -497,7 +497,6 @@ def test_wrong_arguments_are_refused_at_once(
     ("call", "sentence"),
     [
         (lambda s: s.connect(s), "DataStream.connect is not supported; it comes with row A8"),
-        (lambda s: s.assign_timestamps_and_watermarks(None), "row B2"),
         (lambda s: s.window_all(None), "row C4"),
         (lambda s: s.cache(), "DataStream.cache"),
         (lambda s: s.broadcast(object()), "broadcast state is not supported"),

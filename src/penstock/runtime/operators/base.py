@@ -49,13 +49,16 @@ class OperatorHost:
     emit_side: Callable[[OutputTag, Any], None]
     clock: Callable[[], int]
     time: OperatorTime
-    restored: Callable[[], bytes | None]
-    """What `snapshot` gave in the base's epoch."""
+    restored: Callable[[], list[bytes]]
+    """What `snapshot` gave in the base's epoch. If the parallelism has changed since, what it gave
+    in each of the former subtasks, for the operator to choose from."""
     roving: bool
     """Whether the subtask has another part of the input in every epoch: Spark deals it out."""
     order: Callable[[], EpochOrder]
     init_context: Callable[[], InitContext]
     batch: bool
+    watermark_interval: int
+    """Milliseconds between two periodic watermarks; 0 if there are to be none."""
 
 
 class OpenOperator:
@@ -84,6 +87,10 @@ class OpenOperator:
     def snapshot(self) -> bytes | None:
         """What a new instance needs to go on, beside keyed state."""
         return None
+
+    def reached(self) -> dict[str, int]:
+        """For the driver: the watermark of each part of the input that holds time back."""
+        return {}
 
     def begin_epoch(self) -> None:
         """Before the first record of an epoch."""
