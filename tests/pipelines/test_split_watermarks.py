@@ -8,6 +8,7 @@ import pytest
 
 from penstock.common import Duration, Row, Types, WatermarkStrategy
 from penstock.datastream import KeyedProcessFunction, ProcessFunction
+from penstock.datastream.connectors.base import ReadResult, SourceReader
 from penstock.testing import ScriptedSource
 
 MIN = -(1 << 63)
@@ -172,6 +173,32 @@ def test_assigners_see_records_of_the_declared_type(make_env: Any) -> None:
     source = ScriptedSource([[Row("a", 7)]])
     shown = make_env().from_source(source, strategy, "rows", kind).process(Stamps())
     assert list(shown.execute_and_collect()) == [7]
+
+
+class FromItsSource(SourceReader):
+    def read(self, split: Any, position: Any, max_records: int) -> ReadResult:
+        return ReadResult(["a", "b"], 2, finished=True, timestamps=[30, 20])
+
+
+class WithTimestamps(ScriptedSource):
+    def create_reader(self, context: Any) -> SourceReader:
+        return FromItsSource()
+
+
+@pytest.mark.parametrize("place", ["source", "later"])
+def test_timestamps_that_the_source_gives(make_env: Any, place: str) -> None:
+    """As those of Kafka: an assigner is not needed, and gets them if there is one."""
+    env = make_env()
+    plain = WatermarkStrategy.for_monotonous_timestamps()
+    shifted = plain.with_timestamp_assigner(lambda value, given: given + 1)
+    found = []
+    for strategy in (plain, shifted):
+        at_source = place == "source"
+        stream = env.from_source(WithTimestamps([[1]]), strategy if at_source else None)
+        if not at_source:
+            stream = stream.map(str.upper).assign_timestamps_and_watermarks(strategy)
+        found.append(list(stream.global_().process(Stamps()).execute_and_collect()))
+    assert found == [[30, 20], [31, 21]]
 
 
 class Stamps(ProcessFunction):

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         StateBackend,
     )
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.time_characteristic import TimeCharacteristic
     from penstock.datastream.time_domain import TimeDomain
     from penstock.datastream.timerservice import TimerService
     from penstock.datastream.window import (
@@ -123,6 +124,7 @@ _MODULES = {
         "StateBackend",
     ),
     "stream_execution_environment": ("StreamExecutionEnvironment",),
+    "time_characteristic": ("TimeCharacteristic",),
     "time_domain": ("TimeDomain",),
     "timerservice": ("TimerService",),
     "window": (
@@ -193,6 +195,7 @@ __all__ = [
     "SourceFunction",
     "StateBackend",
     "StreamExecutionEnvironment",
+    "TimeCharacteristic",
     "TimeDomain",
     "TimeWindow",
     "TimerService",

@@ -97,6 +97,12 @@ class PhysicalPlan:
     """The splits of Python sources by operator uid."""
 
     @property
+    def needs_clock(self) -> bool:
+        """Whether time passes for some operator even if no records come."""
+        operators = (operator for vertex in self.vertices for operator in vertex.operators)
+        return any(getattr(operator.operator, "needs_clock", False) for operator in operators)
+
+    @property
     def levels(self) -> int:
         """The number of exchanges in a row; sources are at level 0."""
         return max(vertex.level for vertex in self.vertices)

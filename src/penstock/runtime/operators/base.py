@@ -120,7 +120,11 @@ class FunctionOperator(OpenOperator):
 
 
 class OperatorDescription(Protocol):
-    """What a graph node holds."""
+    """What a graph node holds.
+
+    May have `timestamps`, true if records leave with timestamps that they did not come with, and
+    `needs_clock`, true if epochs must follow one another even while no records come.
+    """
 
     def open(self, host: OperatorHost) -> OpenOperator: ...
 

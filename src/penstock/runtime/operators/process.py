@@ -127,6 +127,11 @@ class Process:
 
     function: Any
 
+    @property
+    def needs_clock(self) -> bool:
+        """Whether timers of processing time may be set."""
+        return _has_timers(self.function)
+
     def open(self, host: OperatorHost) -> OpenOperator:
         timers: TaskTimerService
         if host.keyed_state is None:

@@ -65,10 +65,11 @@ class OpenPythonSource(OpenOperator):
 
         With `skip` they are read and dropped. `count` is told of them.
         """
-        waiting = [split for split in splits if not split.finished]
-        self._begin([split.split.split_id for split in waiting])
-        share = max(1, most // max(1, len(waiting)))
-        for start in waiting:
+        unfinished = [split for split in splits if not split.finished]
+        self._begin([split.split.split_id for split in unfinished])
+        ready = [split for split in unfinished if not self._must_wait(split.split.split_id)]
+        share = max(1, most // max(1, len(ready)))
+        for start in ready:
             at, left = start, share
             while left > 0 and not at.finished:
                 result = self._reader.read(at.split, at.position, min(left, _CHUNK))
@@ -86,6 +87,9 @@ class OpenPythonSource(OpenOperator):
         self._unfinished = set(unfinished)
         if self._time is not None:
             self._time.begin(unfinished)
+
+    def _must_wait(self, split: str) -> bool:
+        return self._time is not None and self._time.must_wait(split)
 
     def _emit(self, split: str, result: ReadResult) -> None:
         self._scope.timestamp = None

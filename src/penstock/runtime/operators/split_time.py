@@ -50,6 +50,15 @@ class SplitTime(Stamper):
         for control in self._valve.changes():
             self._say(control)
 
+    def must_wait(self, split: str) -> bool:
+        """Whether a split is too far ahead of the slowest one that it is aligned with."""
+        alignment = self._strategy.alignment
+        if alignment is None or self._splits is None:
+            return False
+        slowest = self._host.order().slowest.get(alignment.group)
+        ahead = self._splits[split].watermark
+        return slowest is not None and ahead > slowest + alignment.max_drift_millis
+
     def turn_to(self, split: str) -> None:
         """The records that come now are this split's."""
         assert self._splits is not None

@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from penstock.common.watermark_strategy import WatermarkKind, WatermarkStrategy
+from penstock.common.watermark_strategy import (
+    TimestampAssigner,
+    WatermarkKind,
+    WatermarkStrategy,
+)
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.codec import dump
 from penstock.runtime.operators.base import EmitRun, OpenOperator, OperatorHost, passing
@@ -22,6 +26,7 @@ from penstock.runtime.watermarks import (
     WATERMARK,
     Control,
 )
+from penstock.state.backend import KeyScope
 
 _MOST_RECORDS = 8192
 
@@ -61,9 +66,15 @@ class Stamper(OpenOperator):
         self._interval = host.watermark_interval / 1000
         self._next = time.monotonic() + self._interval
         self._stride = 16 if self._interval > 0 else None
-        extract = _extractor(strategy, host)
-        scope, emit = host.scope, host.emit
+        scope, emit, clock = host.scope, host.emit, host.clock
         bounded = strategy.kind in (WatermarkKind.BOUNDED, WatermarkKind.INGESTION)
+
+        def ingestion(value: Any) -> int:
+            """The clock; but time does not go back if that is put back."""
+            return max(clock(), self.progress.watermark + 1)
+
+        taken = strategy.kind is WatermarkKind.INGESTION
+        extract = ingestion if taken else _extractor(strategy.timestamp_assigner, scope)
 
         def results(values: Iterable[Any]) -> Iterator[Any]:
             progress = self.progress
@@ -194,12 +205,8 @@ class _OpenRoving(_OpenAssignTime):
         return None
 
 
-def _extractor(strategy: WatermarkStrategy, host: OperatorHost) -> Callable[[Any], int]:
+def _extractor(assigner: TimestampAssigner | None, scope: KeyScope) -> Callable[[Any], int]:
     """The timestamp of a record, checked."""
-    assigner, scope = strategy.timestamp_assigner, host.scope
-    if strategy.kind is WatermarkKind.INGESTION:
-        clock = host.clock
-        return lambda value: clock()
     if assigner is None:
 
         def given(value: Any) -> int:
