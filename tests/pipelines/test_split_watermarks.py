@@ -14,6 +14,9 @@ from penstock.testing import ScriptedSource
 MIN = -(1 << 63)
 FAIL = ScriptedSource.FAIL
 
+# Periodic watermarks at the ends of epochs only: when else depends on how fast the machine is.
+AT_ENDS = {"pipeline.auto-watermark-interval": "1 h"}
+
 STRATEGY = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
     lambda record, _: record[1]
 )
@@ -48,7 +51,7 @@ def test_the_slowest_split_holds_the_others_back(make_env: Any, parallelism: str
         "fast": [[("f", 100)], [("f", 200)], [("f", 300)]],
         "slow": [[("s", 10)], [("s", 20)], [("s", 30)]],
     }
-    env = make_env({"parallelism.default": parallelism})
+    env = make_env({"parallelism.default": parallelism, **AT_ENDS})
     shown = env.from_source(ScriptedSource(splits), STRATEGY, "splits").global_().process(Shown())
 
     assert sorted(shown.execute_and_collect()) == [
@@ -69,7 +72,7 @@ def test_a_split_without_records_yet_holds_time_at_its_beginning(
         "late": [[], [], [("l", 5)], []],
         "early": [[("e", 100)], [("e", 200)], [("e", 300)]],
     }
-    env = make_env({"parallelism.default": parallelism})
+    env = make_env({"parallelism.default": parallelism, **AT_ENDS})
     shown = env.from_source(ScriptedSource(splits), STRATEGY, "splits").global_().process(Shown())
 
     assert {met for _, met in shown.execute_and_collect()} == {MIN}
@@ -80,13 +83,13 @@ GOES_ON = [[("g", n * 10)] for n in range(1, 41)]
 
 @pytest.mark.parametrize("parallelism", ["1", "2"])
 def test_a_finished_split_holds_nobody_back(make_env: Any, parallelism: str) -> None:
-    env = make_env({"parallelism.default": parallelism})
+    env = make_env({"parallelism.default": parallelism, **AT_ENDS})
     assert alarm(env, {"ends": [[("e", 1)]], "goes on": GOES_ON}) == 19
 
 
 @pytest.mark.parametrize("parallelism", ["1", "2"])
 def test_a_silent_split_holds_time_back_unless_it_is_idle(make_env: Any, parallelism: str) -> None:
-    env = make_env({"parallelism.default": parallelism})
+    env = make_env({"parallelism.default": parallelism, **AT_ENDS})
     splits = {"silent": [[("s", 1)], *([[]] * 40)], "goes on": GOES_ON}
     idle = STRATEGY.with_idleness(Duration.of_millis(1))
 
@@ -98,7 +101,7 @@ def test_an_idle_split_that_comes_back_holds_time_again(make_env: Any) -> None:
     """Its records are behind what time has come to meanwhile; time waits for it to catch up."""
     silent, again = [[]] * 30, [[("s", n)] for n in range(2, 12)]
     splits = {"s": [[("s", 1)], *silent, *again], "g": GOES_ON}
-    env = make_env({"parallelism.default": "1"})
+    env = make_env({"parallelism.default": "1", **AT_ENDS})
     strategy = STRATEGY.with_idleness(Duration.of_millis(1))
     shown = env.from_source(ScriptedSource(splits), strategy, "splits").global_().process(Shown())
 

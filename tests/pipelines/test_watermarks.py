@@ -197,6 +197,7 @@ class ByTheClock(WatermarkGenerator):
 
 
 def test_a_generator_is_asked_although_no_records_come(env: StreamExecutionEnvironment) -> None:
+    env.get_config().set_auto_watermark_interval(Duration.of_hours(1))
     strategy = WatermarkStrategy.for_generator(ByTheClock).with_timestamp_assigner(by_second)
     source = ScriptedSource([[("a", 1)], *([[]] * 8), [("b", 2)]])
     stream = env.from_source(source, strategy, "r").global_().process(Shown())
