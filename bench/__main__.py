@@ -9,11 +9,22 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import epoch_cost, keyed_process, machine, report, restart, state_scale
+from bench import (
+    epoch_cost,
+    keyed_process,
+    machine,
+    report,
+    restart,
+    state_scale,
+    timers,
+    windows,
+)
 from bench.measure import ContenderFailed, Options, Report
 
 _BENCHMARKS: dict[str, Callable[[Options], Report]] = {
     "keyed_process": keyed_process.measure,
+    "windows": windows.measure,
+    "timers": timers.measure,
     "epoch_cost": epoch_cost.measure,
     "state_scale": state_scale.measure,
     "restart": restart.measure,
@@ -23,7 +34,7 @@ _RESULTS = Path(__file__).parent / "results"
 
 def main(arguments: list[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
-    size = "quick" if args.quick else "full" if args.full else "default"
+    size = "smoke" if args.smoke else "quick" if args.quick else "full" if args.full else "default"
     console = Console()
     about = machine.describe()
     console.print(", ".join(f"{key} {value}" for key, value in about.items()), style="dim")
@@ -36,7 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
                 status.update(f"{name}: {text}")
 
             try:
-                found = _BENCHMARKS[name](Options(args.quick, args.full, say))
+                quick = args.quick or args.smoke
+                found = _BENCHMARKS[name](Options(quick, args.full, args.smoke, say))
             except ContenderFailed as error:
                 failed = True
                 console.print(f"[red]{name} failed[/red]\n{error}", highlight=False)
@@ -53,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
         "names", nargs="*", choices=[*_BENCHMARKS, []], help="which benchmarks; all by default"
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, smaller state")
+    parser.add_argument(
+        "--smoke", action="store_true", help="hardly any input: only whether windows, timers run"
+    )
     parser.add_argument("--full", action="store_true", help="also a state of several gigabytes")
     parser.add_argument("--out", type=Path, default=_RESULTS, help="where results are written")
     return parser

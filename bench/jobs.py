@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from bench import data
 from bench.measure import Params
 from penstock.common.configuration import Configuration
 from penstock.datastream import StreamExecutionEnvironment
@@ -35,3 +36,13 @@ def environment(params: Params, settings: dict[str, Any] | None = None) -> Any:
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(PARALLELISM)
     return env
+
+
+def files_stream(spark: SparkSession, params: Params) -> DataFrame:
+    """The first so many files of the input, a few in each epoch."""
+    return (
+        spark.readStream.schema(data.SCHEMA)
+        .option("maxFilesPerTrigger", params["files_per_epoch"])
+        .option("pathGlobFilter", data.first_files(params["files"]))
+        .parquet(params["input"])
+    )

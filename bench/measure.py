@@ -30,6 +30,8 @@ class Options:
 
     quick: bool = False
     full: bool = False
+    smoke: bool = False
+    """Hardly any input: whether it runs at all. Goes with `quick`."""
     say: Callable[[str], None] = print
 
 
@@ -93,7 +95,8 @@ def scratch() -> Any:
 def start(call: str, params: Params, directory: Path) -> subprocess.Popen[bytes]:
     """Start a contender, in a process group of its own."""
     order = {"call": call, "params": params, "out": str(directory / "result.json")}
-    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    # This checkout, whichever one is installed.
+    path = os.pathsep.join([str(_ROOT), str(_ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     environment = {
         **os.environ,
         "PYTHONPATH": path,

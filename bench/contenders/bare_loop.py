@@ -67,7 +67,7 @@ def run(params: Params) -> Result:
     sink_context: Any = None
     ends, busy = [time.perf_counter()], [time.process_time()]
     for path in data.files_of(params["input"], params["files"]):
-        for row in _rows(path):
+        for row in rows_of(path):
             value = change(row)
             scope.key = sensor_of(value)
             for out in process(value, scope):  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ def run(params: Params) -> Result:
     }
 
 
-def _rows(path: str) -> Any:
+def rows_of(path: str) -> Any:
     """Tuples, by the quickest way that pyarrow has: numbers without gaps over numpy."""
     table = pq.read_table(path, use_threads=False)
     sensors, times, temperatures = table.columns

@@ -108,6 +108,31 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def no_timestamps(cls) -> InvalidProgramError:
+        return cls(
+            "event-time windows need timestamps, and a record has none; call "
+            "assign_timestamps_and_watermarks(...) before window(...), with a strategy that has "
+            "a timestamp assigner, or use processing-time windows"
+        )
+
+    @classmethod
+    def order_without_keys(cls, operator: str) -> InvalidProgramError:
+        return cls(
+            f"operator {operator} is to handle its records in event-time order, and one of its "
+            "inputs has no keys (a broadcast stream, for example); order its other input before, "
+            "in an operator of its own"
+        )
+
+    @classmethod
+    def order_without_time(cls, operator: str) -> InvalidProgramError:
+        return cls(
+            f"operator {operator} is to handle its records in event-time order, and they have no "
+            "timestamps; call assign_timestamps_and_watermarks(...) before key_by, or if it is "
+            "penstock.event-time-order.enabled that asks for it, in_event_time_order() on single "
+            "streams instead"
+        )
+
+    @classmethod
     def nothing_to_run(cls) -> InvalidProgramError:
         return cls("the program has no sink; add one (print(), sink_to(...)) before execute()")
 
@@ -248,6 +273,15 @@ class CheckpointMismatchError(CheckpointError):
         )
 
     @classmethod
+    def order_given_up(cls, operator: str, path: str) -> CheckpointMismatchError:
+        return cls(
+            f"operator {operator} handled its records in event-time order, and some may be waiting "
+            f"in the checkpoint in {path}, which it would never get now; keep "
+            "in_event_time_order() or penstock.event-time-order.enabled, or start anew with "
+            "another penstock.job-id or a clean execution.checkpointing.dir"
+        )
+
+    @classmethod
     def changed_type(
         cls, operator: str, state: str, stored: object, declared: object
     ) -> CheckpointMismatchError:
@@ -332,6 +366,25 @@ class StateError(PenstockError, RuntimeError):
     @classmethod
     def needs_key(cls, what: str) -> StateError:
         return cls(f"{what} is only possible on a keyed stream; call key_by() first")
+
+    @classmethod
+    def no_current_key(cls) -> StateError:
+        return cls(
+            "there is no current key here, so there is neither state of a key nor a timer: the "
+            "record came by an input that is not keyed; use them on the keyed side, or "
+            "ctx.apply_to_keyed_state(descriptor, function) for all keys of the subtask"
+        )
+
+
+class ReadOnlyStateError(StateError, AttributeError):
+    """State was to be changed where it may only be read. To `hasattr` the method is not there."""
+
+    @classmethod
+    def of(cls, state: str, what: str) -> ReadOnlyStateError:
+        return cls(
+            f"broadcast state {state!r} can only be read here, so it has no {what}; change it in "
+            "process_broadcast_element, which every subtask calls with the same records"
+        )
 
 
 class EngineError(PenstockError, RuntimeError):

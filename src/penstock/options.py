@@ -300,6 +300,13 @@ MAX_RECORDS_PER_EPOCH = _option(
     500_000,
     "Records that each source gives to one epoch at most.",
 )
+EVENT_TIME_ORDER = _option(
+    "penstock.event-time-order.enabled",
+    _BOOLEAN,
+    False,
+    "Handle records of all keyed streams in the order of their timestamps, once the watermark has "
+    "passed them, as in_event_time_order() does for one.",
+)
 STATE_CACHE_ENTRIES = _option(
     "penstock.state.cache-entries",
     _INT,
@@ -311,6 +318,13 @@ STATE_MAX_SEGMENTS = _option(
     _INT,
     24,
     "Changelog segments of a subtask before they are rewritten, into one or into an image.",
+)
+COUNT_WINDOW_SEMANTICS = _choice(
+    "penstock.count-window.semantics",
+    "pyflink",
+    ("pyflink", "java"),
+    "What count_window(size, slide) and count_window_all mean: pyflink fires full windows only, "
+    "each with exactly size elements; java fires every slide elements with up to size of them.",
 )
 SPARK_MASTER = _option(
     "penstock.spark.master", _STRING, "local[*]", "Spark master, if no session is running yet."

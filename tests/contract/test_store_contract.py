@@ -301,11 +301,12 @@ class StoreMachine(RuleBasedStateMachine):
         wanted = [*keys, *list(self.model)[:5]]
         assert [self.store.get(k) for k in wanted] == [self.model.get(k) for k in wanted]
 
-    @rule(packed=_packed, cut=st.integers(0, 600))
-    def scan(self, packed: bytes, cut: int) -> None:
+    @rule(packed=_packed, cut=st.integers(0, 600), start=st.just(b"") | _packed)
+    def scan(self, packed: bytes, cut: int, start: bytes) -> None:
         prefix = packed[:cut]
-        expected = sorted((k, v) for k, v in self.model.items() if k.startswith(prefix))
-        assert list(self.store.scan(prefix)) == expected
+        under = (kv for kv in self.model.items() if kv[0].startswith(prefix))
+        expected = sorted((k, v) for k, v in under if k >= start)
+        assert list(self.store.scan(prefix, start)) == expected
 
     @rule()
     def release(self) -> None:

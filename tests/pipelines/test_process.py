@@ -13,7 +13,7 @@ from penstock.datastream import (
     ProcessFunction,
     StreamExecutionEnvironment,
 )
-from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.errors import InvalidArgumentError, UnsupportedFeatureError, UserFunctionError
 
 
 class Spread(ProcessFunction):
@@ -51,6 +51,17 @@ def test_timers_need_a_key(env: StreamExecutionEnvironment) -> None:
     with pytest.raises(UnsupportedFeatureError, match="Register timers is only supported") as e:
         list(stream.execute_and_collect())
     assert "test_process.py:" in str(e.value)
+
+
+class Fails(ProcessFunction):
+    def process_element(self, value: int, ctx: ProcessFunction.Context) -> None:
+        raise LookupError("no such thing")
+
+
+def test_an_error_inside_a_chain_names_the_operator(env: StreamExecutionEnvironment) -> None:
+    stream = env.from_elements(1).process(Fails()).name("culprit").map(str).name("behind it")
+    with pytest.raises(UserFunctionError, match=r"'culprit \(.*LookupError: no such thing"):
+        list(stream.execute_and_collect())
 
 
 def test_keyed_function_needs_a_key(env: StreamExecutionEnvironment) -> None:

@@ -17,6 +17,16 @@ from typing import Any
 import pytest
 
 _SCRIPT = Path(__file__).parent / "jobs" / "counting_job.py"
+_ARGUMENTS = (
+    "program",
+    "records",
+    "keys",
+    "executor",
+    "mode",
+    "parallelism",
+    "input",
+    "output",
+)
 _LONGEST = 150
 # Short-lived JVMs are not worth an optimizing compiler, nor a web server.
 _QUICK_JVM = {
@@ -132,6 +142,7 @@ class CountingJob:
     records: int = 4000
     keys: int = 20
     executor: str = "local"
+    program: str = "counting"
     mode: str = "EXACTLY_ONCE"
     parallelism: int = 2
     input: Path | None = None
@@ -161,7 +172,7 @@ class CountingJob:
 
     def start(self, *arguments: str, crash_at: str | None = None) -> Run:
         command = [sys.executable, str(_SCRIPT)]
-        for name in ("records", "keys", "executor", "mode", "parallelism", "input", "output"):
+        for name in _ARGUMENTS:
             if (value := getattr(self, name)) is not None:
                 command += [f"--{name}", str(value)]
         command += ["--checkpoints", str(self.directory / "checkpoints")]

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from penstock.errors import InvalidArgumentError
 
-__all__ = ["Duration", "Instant", "Time", "parse_duration", "to_millis"]
+__all__ = ["Duration", "Instant", "Time", "parse_duration", "to_millis", "to_signed_millis"]
 
 _NANOS_PER_MILLI = 1_000_000
 _NANOS_PER_SECOND = 1_000_000_000
@@ -162,19 +162,23 @@ Span: TypeAlias = Time | Duration | dt.timedelta | int
 
 def to_millis(value: Span, what: str) -> int:
     """`value` in milliseconds; `what` names it in the error if it is no span, or a negative one."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        millis = value
-    elif isinstance(value, (Time, Duration)):
-        millis = value.to_milliseconds()
-    elif isinstance(value, dt.timedelta):
-        millis = value // dt.timedelta(milliseconds=1)
-    else:
-        raise InvalidArgumentError.of(
-            what, "a Time, a Duration, a datetime.timedelta or whole milliseconds", value
-        )
+    millis = to_signed_millis(value, what)
     if millis < 0:
         raise InvalidArgumentError.of(what, "zero or longer", value)
     return millis
+
+
+def to_signed_millis(value: Time | Duration | dt.timedelta | int, what: str) -> int:
+    """The same for what may lie on either side of something, such as an offset."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, (Time, Duration)):
+        return value.to_milliseconds()
+    if isinstance(value, dt.timedelta):
+        return value // dt.timedelta(milliseconds=1)
+    raise InvalidArgumentError.of(
+        what, "a Time, a Duration, a datetime.timedelta or whole milliseconds", value
+    )
 
 
 _UNITS_IN_NANOS = {

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
         JobManagerCheckpointStorage,
     )
     from penstock.datastream.checkpointing_mode import CheckpointingMode
-    from penstock.datastream.data_stream import DataStream, DataStreamSink, KeyedStream
+    from penstock.datastream.data_stream import (
+        AllWindowedStream,
+        BroadcastConnectedStream,
+        BroadcastStream,
+        ConnectedStreams,
+        DataStream,
+        DataStreamSink,
+        KeyedStream,
+        WindowedStream,
+    )
     from penstock.datastream.execution_mode import RuntimeExecutionMode
     from penstock.datastream.externalized_checkpoint_retention import (
         ExternalizedCheckpointRetention,
@@ -44,6 +53,7 @@ if TYPE_CHECKING:
         MapFunction,
         Partitioner,
         ProcessFunction,
+        ProcessJoinFunction,
         ProcessWindowFunction,
         ReduceFunction,
         RuntimeContext,
@@ -86,7 +96,16 @@ _MODULES = {
         "JobManagerCheckpointStorage",
     ),
     "checkpointing_mode": ("CheckpointingMode",),
-    "data_stream": ("DataStream", "DataStreamSink", "KeyedStream"),
+    "data_stream": (
+        "AllWindowedStream",
+        "BroadcastConnectedStream",
+        "BroadcastStream",
+        "ConnectedStreams",
+        "DataStream",
+        "DataStreamSink",
+        "KeyedStream",
+        "WindowedStream",
+    ),
     "execution_mode": ("RuntimeExecutionMode",),
     "externalized_checkpoint_retention": ("ExternalizedCheckpointRetention",),
     "functions": (
@@ -107,6 +126,7 @@ _MODULES = {
         "MapFunction",
         "Partitioner",
         "ProcessFunction",
+        "ProcessJoinFunction",
         "ProcessWindowFunction",
         "ReduceFunction",
         "RuntimeContext",
@@ -143,24 +163,24 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names}
 # PyFlink has these; the rows are those of docs/features.md.
 _PLANNED = {
     "AsyncDataStream": "A17",
-    "BroadcastConnectedStream": "E3",
-    "BroadcastStream": "E3",
-    "ConnectedStreams": "A8",
-    "WindowedStream": "C1",
 }
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowedStream",
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
+    "BroadcastConnectedStream",
     "BroadcastProcessFunction",
+    "BroadcastStream",
     "CheckpointConfig",
     "CheckpointStorage",
     "CheckpointingMode",
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "ConnectedStreams",
     "CountWindow",
     "CustomCheckpointStorage",
     "CustomStateBackend",
@@ -186,6 +206,7 @@ __all__ = [
     "Partitioner",
     "PredefinedOptions",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
@@ -204,6 +225,7 @@ __all__ = [
     "Window",
     "WindowAssigner",
     "WindowFunction",
+    "WindowedStream",
 ]
 
 

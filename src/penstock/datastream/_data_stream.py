@@ -13,7 +13,6 @@ from penstock.datastream._stream_arguments import (
     declared_type,
     function_or_callable,
     instance_of,
-    later,
     partition_function,
     refusing,
     selector_of,
@@ -33,8 +32,12 @@ from penstock.datastream.functions import (
     ProcessFunction,
     SinkFunction,
 )
+from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from penstock.datastream.output_tag import OutputTag
-from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.datastream.state import MapStateDescriptor
+from penstock.datastream.window import WindowAssigner
+from penstock.datastream.windowed_stream import AllWindowedStream, count_windowed
+from penstock.errors import InvalidArgumentError
 from penstock.graph.location import user_location
 from penstock.graph.partitioning import (
     Broadcast,
@@ -66,8 +69,7 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
 @refusing(
     {
         "cache": "write the stream to a sink, or call to_spark() and cache the DataFrame",
-        "connect": later("A8"),
-        "window_all": later("C4"),
+        "interval_join": "call key_by(...) on both streams first: it joins by key",
     }
 )
 class DataStream(OperatorSettings):
@@ -175,6 +177,14 @@ class DataStream(OperatorSettings):
         function = instance_of("process", (ProcessFunction,), func)
         return self._then("PROCESS", Process(function), output_type)
 
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Cut all records into windows, in one subtask; if they have keys, use `window`."""
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of `size` records, one after the other, or a new one every `slide` records."""
+        return count_windowed(AllWindowedStream, self, size, slide)
+
     def project(self, *field_indexes: int | str) -> DataStream:
         """A tuple of some of the fields."""
         if not field_indexes:
@@ -199,6 +209,15 @@ class DataStream(OperatorSettings):
         node = self._add(name, operator, output_type=declared_type(output_type), **settings)
         return DataStream(self._env, (Edge(node.id),))
 
+    def _with(
+        self, second: DataStream, name: str, operator: Any, output_type: TypeLike = None
+    ) -> DataStream:
+        """What an operator makes of this stream, its first input, and a second one."""
+        edges = (*self._edges, *(replace(edge, input_index=1) for edge in second._edges))
+        ordered = any(getattr(stream, "_ordered", False) for stream in (self, second))
+        both = DataStream(self._env, edges)
+        return both._then(name, operator, output_type, event_time_order=ordered)
+
     def _add(self, name: str, operator: Any, **settings: Any) -> Node:
         return self._env._graph.add(
             name, operator, self._edges, location=user_location(), **settings
@@ -210,10 +229,7 @@ class DataStream(OperatorSettings):
         """The records of all, in no particular order between them."""
         edges = self._edges
         for stream in streams:
-            if not isinstance(stream, DataStream):
-                raise InvalidArgumentError.of("what union takes", "a DataStream", stream)
-            if stream._env is not self._env:
-                raise InvalidArgumentError("union needs streams of one environment, got two")
+            self._check_beside("union", stream)
             if self._type and stream._type and self._type != stream._type:
                 raise InvalidArgumentError(
                     f"union needs streams of one type, got {self._type!r} and {stream._type!r}; "
@@ -222,7 +238,52 @@ class DataStream(OperatorSettings):
             edges += stream._unkeyed()._edges
         return DataStream(self._env, edges)
 
+    @overload
+    def connect(self, ds: DataStream) -> connected_streams.ConnectedStreams: ...
+
+    @overload
+    def connect(
+        self, ds: broadcast_stream.BroadcastStream
+    ) -> broadcast_stream.BroadcastConnectedStream: ...
+
+    def connect(
+        self, ds: DataStream | broadcast_stream.BroadcastStream
+    ) -> connected_streams.ConnectedStreams | broadcast_stream.BroadcastConnectedStream:
+        """Both streams as the two inputs of the next operator."""
+        if isinstance(ds, broadcast_stream.BroadcastStream):
+            descriptors = ds.broadcast_state_descriptors
+            return broadcast_stream.BroadcastConnectedStream(self, ds, descriptors)
+        return connected_streams.ConnectedStreams(self, ds)
+
+    def join(self, other: DataStream) -> JoinedStreams:
+        """Pairs of records of both streams that have key and window in common.
+
+        `stream.join(other).where(key).equal_to(key).window(assigner).apply(function)`
+        """
+        self._check_beside("join", other)
+        return JoinedStreams(self._before_key_by(), other._before_key_by())
+
+    def co_group(self, other: DataStream) -> CoGroupedStreams:
+        """All records of both streams that have key and window in common, at once.
+
+        `stream.co_group(other).where(key).equal_to(key).window(assigner).apply(function)`
+        """
+        self._check_beside("co_group", other)
+        return CoGroupedStreams(self._before_key_by(), other._before_key_by())
+
+    def _check_beside(self, method: str, other: Any, wanted: str = "a DataStream") -> None:
+        """Refuse what cannot go into one operator with this stream."""
+        if not isinstance(other, DataStream):
+            raise InvalidArgumentError.of(f"what {method} takes", wanted, other)
+        if other._env is not self._env:
+            raise InvalidArgumentError(f"{method} needs streams of one environment, got two")
+
     def _unkeyed(self) -> DataStream:
+        """The records where keys play no part any more."""
+        return self
+
+    def _before_key_by(self) -> DataStream:
+        """The stream before it got keys, for who gives it others."""
         return self
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
@@ -267,13 +328,27 @@ class DataStream(OperatorSettings):
         """To the subtask of the same index; both sides must have the same parallelism."""
         return self._travelling(Forward(explicit=True))
 
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
     def broadcast(
-        self, broadcast_state_descriptor: Any = None, *other_broadcast_state_descriptors: Any
-    ) -> DataStream:
-        """Every record to every subtask."""
-        if broadcast_state_descriptor is not None or other_broadcast_state_descriptors:
-            raise UnsupportedFeatureError.of("broadcast state", later("E3"))
-        return self._travelling(Broadcast())
+        self,
+        broadcast_state_descriptor: MapStateDescriptor,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> broadcast_stream.BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | broadcast_stream.BroadcastStream:
+        """Every record to every subtask; with descriptors, to keep as state there."""
+        everywhere = self._travelling(Broadcast())
+        if broadcast_state_descriptor is None and not other_broadcast_state_descriptors:
+            return everywhere
+        descriptors = [broadcast_state_descriptor, *other_broadcast_state_descriptors]
+        return broadcast_stream.BroadcastStream(everywhere, descriptors)  # type: ignore[arg-type]
 
     def global_(self) -> DataStream:
         """Everything to the first subtask."""
@@ -346,5 +421,9 @@ class DataStream(OperatorSettings):
         return frame
 
 
-# Its class derives from DataStream, so it can only be imported once that exists.
-from penstock.datastream import keyed_stream  # noqa: E402
+# They build on DataStream, so they can only be imported once that exists.
+from penstock.datastream import (  # noqa: E402
+    broadcast_stream,
+    connected_streams,
+    keyed_stream,
+)

@@ -141,6 +141,31 @@ class KeyedCoProcessFunction(Function):
         return None
 
 
+class ProcessJoinFunction(Function):
+    """Handles the pairs that an interval join finds. Flink has it in Java only."""
+
+    class Context(SideOutput):
+        """What is known about the pair at hand."""
+
+        @abstractmethod
+        def get_left_timestamp(self) -> int:
+            """The timestamp of the left record."""
+
+        @abstractmethod
+        def get_right_timestamp(self) -> int:
+            """The timestamp of the right record."""
+
+        @abstractmethod
+        def get_timestamp(self) -> int:
+            """The later of both, which outputs have."""
+
+    @abstractmethod
+    def process_element(
+        self, left: Any, right: Any, ctx: ProcessJoinFunction.Context
+    ) -> Iterable[Any] | None:
+        """The outputs for a pair."""
+
+
 class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """Turns a keyed window's elements into outputs."""
 

@@ -12,17 +12,33 @@ from penstock.common.typeinfo import TypeInformation, type_info_of
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.connectors.base import Sink
 from penstock.datastream.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoGroupFunction,
+    CoMapFunction,
+    CoProcessFunction,
     FilterFunction,
+    FlatJoinFunction,
     FlatMapFunction,
     Function,
+    JoinFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
     Partitioner,
+    ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     SinkFunction,
+    WindowFunction,
 )
+from penstock.datastream.window import Evictor, Trigger, WindowAssigner
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError, short_repr
 from penstock.runtime.fields import getter, tuple_getter
 from penstock.runtime.operators.timestamps import AssignTime
@@ -30,13 +46,31 @@ from penstock.runtime.operators.timestamps import AssignTime
 C = TypeVar("C", bound=type)
 
 # Where a function of each class belongs, for who gave it to another method.
-_HOME = {
+_HOME: dict[type, str] = {
     MapFunction: "map",
     FlatMapFunction: "flat_map",
     FilterFunction: "filter",
     ReduceFunction: "key_by(...).reduce",
     KeyedProcessFunction: "key_by(...).process",
+    CoMapFunction: "connect(...).map",
+    CoFlatMapFunction: "connect(...).flat_map",
+    CoProcessFunction: "connect(...).process",
+    KeyedCoProcessFunction: "connect(...).key_by(...).process",
+    BroadcastProcessFunction: "connect(other.broadcast(...)).process",
+    KeyedBroadcastProcessFunction: "key_by(...).connect(other.broadcast(...)).process",
     ProcessFunction: "process",
+    AggregateFunction: "window(...).aggregate",
+    WindowFunction: "key_by(...).window(...).apply",
+    ProcessWindowFunction: "key_by(...).window(...).process",
+    AllWindowFunction: "window_all(...).apply",
+    ProcessAllWindowFunction: "window_all(...).process",
+    JoinFunction: "join(...).where(...).equal_to(...).window(...).apply",
+    FlatJoinFunction: "join(...).where(...).equal_to(...).window(...).apply",
+    CoGroupFunction: "co_group(...).where(...).equal_to(...).window(...).apply",
+    WindowAssigner: "window",
+    Trigger: "window(...).trigger",
+    Evictor: "window(...).evictor",
+    ProcessJoinFunction: "key_by(...).interval_join(other).between(...).process",
     SinkFunction: "add_sink",
     Sink: "sink_to",
     KeySelector: "key_by",
@@ -46,9 +80,14 @@ _HOME = {
 
 def function_or_callable(method: str, kind: type[Function], func: Any) -> Any:
     """`func` if it is a function of that kind or any callable that is no function of another."""
-    if isinstance(func, kind) or (callable(func) and not _is_ours(func)):
+    return one_of_kinds_or_callable(method, (kind,), func)
+
+
+def one_of_kinds_or_callable(method: str, kinds: tuple[type[Function], ...], func: Any) -> Any:
+    """The same for several kinds."""
+    if isinstance(func, kinds) or (callable(func) and not _is_ours(func)):
         return func
-    raise _misfit(method, f"a callable or a {kind.__name__}", func)
+    raise _misfit(method, " or ".join(["a callable", *map(_one, kinds)]), func)
 
 
 def plain_callable(method: str, func: Any) -> Any:
@@ -62,7 +101,11 @@ def instance_of(method: str, kinds: tuple[type, ...], func: Any) -> Any:
     """`func` if it is of one of the kinds."""
     if isinstance(func, kinds):
         return func
-    raise _misfit(method, " or ".join(f"a {kind.__name__}" for kind in kinds), func)
+    raise _misfit(method, " or ".join(map(_one, kinds)), func)
+
+
+def _one(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
 def time_assigner(strategy: Any, aligned: bool = False) -> AssignTime:
@@ -91,7 +134,7 @@ def _misfit(method: str, wanted: str, func: Any) -> InvalidArgumentError:
     got = f"{type(func).__name__} {short_repr(func)}"
     for kind, home in _HOME.items():
         if isinstance(func, kind):
-            got = f"{type(func).__name__}, which is a {kind.__name__} and belongs in {home}(...)"
+            got = f"{type(func).__name__}, which is {_one(kind)} and belongs in {home}(...)"
             break
     return InvalidArgumentError(f"{method} needs {wanted}, got {got}")
 

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from penstock.datastream._data_stream import DataStream
+from penstock.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from penstock.datastream.closeable_iterator import CloseableIterator
+from penstock.datastream.connected_streams import ConnectedStreams
 from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
-__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream"]
+__all__ = [
+    "AllWindowedStream",
+    "BroadcastConnectedStream",
+    "BroadcastStream",
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+    "WindowedStream",
+]

@@ -1,7 +1,8 @@
 """The functions users write, under PyFlink's names.
 
 Plain functions live in `_basic_functions`, process functions and their contexts in
-`_process_functions`, asynchronous ones in `_async_functions`; all are reachable from this module.
+`_process_functions`, those of joins in `_join_functions`, asynchronous ones in `_async_functions`;
+all are reachable from this module.
 Functions travel to workers by pickle, so nothing here may import the driver or the runtime.
 """
 
@@ -30,6 +31,11 @@ from penstock.datastream._basic_functions import (
     SinkFunction,
     SourceFunction,
 )
+from penstock.datastream._join_functions import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+)
 from penstock.datastream._process_functions import (
     AllWindowFunction,
     BaseBroadcastProcessFunction,
@@ -40,6 +46,7 @@ from penstock.datastream._process_functions import (
     KeyedProcessFunction,
     ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessJoinFunction,
     ProcessWindowFunction,
     SideOutput,
     WindowFunction,
@@ -56,11 +63,14 @@ __all__ = [
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -70,6 +80,7 @@ __all__ = [
     "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "ReduceFunctionWrapper",

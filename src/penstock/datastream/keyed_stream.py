@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from penstock.common.typeinfo import TypeInformation
 from penstock.common.types import Row
 from penstock.datastream._data_stream import DataStream, Selector, TypeLike
 from penstock.datastream._stateful_functions import (
@@ -18,7 +19,6 @@ from penstock.datastream._stream_arguments import (
     declared_type,
     function_or_callable,
     instance_of,
-    later,
     plain_callable,
     refusing,
 )
@@ -28,7 +28,12 @@ from penstock.datastream.functions import (
     ProcessFunction,
     ReduceFunction,
 )
-from penstock.graph.stream_graph import Edge
+from penstock.datastream.interval_join import IntervalJoin
+from penstock.datastream.window import WindowAssigner
+from penstock.datastream.windowed_stream import WindowedStream, count_windowed
+from penstock.errors import InvalidArgumentError
+from penstock.graph.partitioning import ByKey
+from penstock.graph.stream_graph import Edge, Node
 from penstock.runtime.fields import Field, rolling_function
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.reduce import Reduce
@@ -63,8 +68,6 @@ _PARTITIONED = "a keyed stream is already partitioned, by its key; call it befor
         **dict.fromkeys(
             ("broadcast", "forward", "global_", "rebalance", "rescale", "shuffle"), _PARTITIONED
         ),
-        "count_window": later("C3"),
-        "window": later("C1"),
     }
 )
 class KeyedStream(DataStream):
@@ -80,11 +83,41 @@ class KeyedStream(DataStream):
         SUM = 5
 
     def __init__(
-        self, origin: DataStream, edges: tuple[Edge, ...], select: Callable[[Any], Any]
+        self,
+        origin: DataStream,
+        edges: tuple[Edge, ...],
+        select: Callable[[Any], Any],
+        ordered: bool = False,
     ) -> None:
         super().__init__(origin._env, edges, origin._type)
         self._origin = origin
         self._select = select
+        self._ordered = ordered
+
+    def in_event_time_order(self) -> KeyedStream:
+        """The same stream, whose next operator gets the records by their timestamps.
+
+        They wait until the watermark has passed them; timers fire in between. So the operator gives
+        the same results in the same order, however the input is cut into epochs.
+        """
+        return KeyedStream(self._origin, self._edges, self._select, ordered=True)
+
+    def _add(self, name: str, operator: Any, **settings: Any) -> Node:
+        return super()._add(name, operator, event_time_order=self._ordered, **settings)
+
+    @property
+    def _key_type(self) -> TypeInformation | None:
+        partitioning = self._edges[0].partitioning
+        return partitioning.key_type if isinstance(partitioning, ByKey) else None
+
+    def _check_key_type(self, method: str, other: KeyedStream) -> None:
+        """Refuse keys that are declared to be of unlike types: they would never meet."""
+        mine, others = self._key_type, other._key_type
+        if mine is not None and others is not None and mine != others:
+            raise InvalidArgumentError(
+                f"{method} needs keys of one type, got {mine!r} and {others!r}; give both key_by "
+                "calls the same key_type, and selectors that return such keys"
+            )
 
     def process(
         self, func: KeyedProcessFunction | ProcessFunction, output_type: TypeLike = None
@@ -133,6 +166,19 @@ class KeyedStream(DataStream):
     def _reduced(self, name: str, function: Any) -> DataStream:
         return self._then(name, Reduce(function, self._type), self._type)
 
+    # Windows
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Cut the records of each key into windows."""
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of `size` records of a key, one after the other, or a new one every `slide`.
+
+        By PyFlink's rule, or Java's if `penstock.count-window.semantics` says so.
+        """
+        return count_windowed(WindowedStream, self, size, slide)
+
     # Functions of a value and a state, as in Flink's Scala API
 
     def map_with_state(
@@ -165,6 +211,16 @@ class KeyedStream(DataStream):
         function = plain_callable("filter_with_state", func)
         return self.filter(FilterWithState(function, declared_type(state_type)))
 
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with a stream of the same keys: `.between(lower, upper).process(function)`."""
+        if not isinstance(other_stream, KeyedStream):
+            raise InvalidArgumentError.of(
+                "what interval_join takes", "a KeyedStream (call key_by on it)", other_stream
+            )
+        self._check_beside("interval_join", other_stream)
+        self._check_key_type("interval_join", other_stream)
+        return IntervalJoin(self, other_stream)
+
     # Where keys play no part any more
 
     def union(self, *streams: DataStream) -> DataStream:
@@ -173,6 +229,9 @@ class KeyedStream(DataStream):
     def _unkeyed(self) -> DataStream:
         """The records after they have been brought together by key."""
         return self._then("Values", Map(_itself), self._type, helper=True)
+
+    def _before_key_by(self) -> DataStream:
+        return self._origin
 
     def _collectable(self) -> DataStream:
         """Rows of key and record: `Row(f0=key, f1=record)`."""

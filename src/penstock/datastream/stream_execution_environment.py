@@ -304,6 +304,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
                 self._max_parallelism(),
                 self.is_chaining_enabled(),
                 self._config.has_auto_generated_uids_enabled(),
+                self._configuration.get(options.EVENT_TIME_ORDER),
             ),
             make_executor,
             collectors,

@@ -13,8 +13,10 @@ from dataclasses import replace
 
 from penstock.common.digests import text_digest
 from penstock.errors import CheckpointMismatchError
-from penstock.runtime.physical import PhysicalPlan, Vertex
+from penstock.runtime.physical import PhysicalOperator, PhysicalPlan, Vertex
+from penstock.state.broadcast_state import KIND as BROADCAST
 from penstock.state.key_groups import key_group_range
+from penstock.state.waiting import WAITING
 from penstock.storage.file_info import FileInfo
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState, VertexState
 
@@ -61,6 +63,7 @@ def _check_operators(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
     """State or positions that no operator takes would be lost in silence: refuse."""
     known = _uids(plan)
     with_state = {name for file in manifest.files() for name in file.operators}
+    with_state |= {uid for uid in _kept(manifest) if _is_broadcast(manifest, uid)}
     orphans = sorted((with_state | set(manifest.sources)) - known)
     if orphans:
         raise CheckpointMismatchError(
@@ -68,7 +71,11 @@ def _check_operators(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
             f"{', '.join(orphans)}, which this program does not have; give the operators the "
             "uids they had, or use another penstock.job-id or execution.checkpointing.dir"
         )
+    with_waiting = {uid for f in manifest.files() for uid, state in f.states if state == WAITING}
     for vertex in plan.vertices:
+        head = vertex.operators[0]
+        if head.uid in with_waiting and not head.event_time_order:
+            raise CheckpointMismatchError.order_given_up(f"{head.name!r} ({head.location})", root)
         before = _state_of(manifest, vertex)
         if before is not None and before.max_parallelism != vertex.max_parallelism:
             raise CheckpointMismatchError(
@@ -109,21 +116,42 @@ def _subtask(manifest: Manifest, vertex: Vertex, subtask: int) -> SubtaskState:
     mine = key_group_range(subtask, vertex.max_parallelism, vertex.parallelism)
     uids = {operator.uid for operator in vertex.operators}
     files = tuple(file for file in _owned_files(manifest) if file.overlaps(mine, uids))
-    watermark = _watermark(manifest.vertices.get(vertex.uid))
-    chain: tuple[ChainLink, ...] = ()
-    if files:
-        chain = (ChainLink(f"{manifest.epoch}-{_digest(files, mine, uids)}", files),)
-    return SubtaskState("", chain, watermark, _kept(manifest, uids))
+    kept = _kept(manifest)
+    state = SubtaskState(
+        "",
+        watermark=_watermark(manifest.vertices.get(vertex.uid)),
+        operators={
+            operator.uid: _of_subtask(kept[operator.uid], operator, subtask)
+            for operator in vertex.operators
+            if operator.uid in kept
+        },
+    )
+    if not files:
+        return state
+    version = f"{manifest.epoch}-{_digest(files, mine, uids)}"
+    return replace(state, chain=(ChainLink(version, files),))
 
 
-def _kept(manifest: Manifest, uids: Collection[str]) -> dict[str, tuple[str, ...]]:
+def _kept(manifest: Manifest) -> dict[str, tuple[str, ...]]:
+    """What each operator keeps beside keyed state, of each subtask that has something."""
     found: dict[str, tuple[str, ...]] = {}
-    for state in manifest.vertices.values():
-        for subtask in state.subtasks:
+    for vertex in manifest.vertices.values():
+        for subtask in vertex.subtasks:
             for uid, parts in subtask.operators.items():
-                if uid in uids:
-                    found[uid] = found.get(uid, ()) + parts
+                found[uid] = found.get(uid, ()) + parts
     return found
+
+
+def _of_subtask(kept: tuple[str, ...], operator: PhysicalOperator, subtask: int) -> tuple[str, ...]:
+    """All of it, for the operator to choose from; of what is the same everywhere, one part."""
+    if getattr(operator.operator, "replicated", False):
+        return (kept[subtask % len(kept)],)
+    return kept
+
+
+def _is_broadcast(manifest: Manifest, uid: str) -> bool:
+    types = manifest.state_types.get(uid, {})
+    return any(described["kind"] == BROADCAST for described in types.values())
 
 
 def _watermark(before: VertexState | None) -> int | None:

@@ -54,6 +54,8 @@ class Node:
     is_sink: bool = False
     fixed_parallelism: int | None = None
     """Set for what can only run so, such as a collection source."""
+    event_time_order: bool = False
+    """Whether its records, which must be keyed, are to be handled in the order of time."""
     helper: bool = False
     """Added by a method that does not return it, so that users cannot set anything on it."""
 

@@ -22,10 +22,16 @@ class _Link:
     strategy: str
     tag: str | None
     edge: PhysicalEdge | None
+    several_inputs: bool = False
+
+    @property
+    def input_index(self) -> int:
+        return 0 if self.edge is None else self.edge.input_index
 
     @property
     def label(self) -> str:
-        return self.strategy + (f" of side output {self.tag!r}" if self.tag else "")
+        into = f"input {self.input_index + 1}: " if self.several_inputs else ""
+        return into + self.strategy + (f" of side output {self.tag!r}" if self.tag else "")
 
 
 def _links(plan: PhysicalPlan) -> list[_Link]:
@@ -49,8 +55,10 @@ def _link(
         assert within is not None
         return _Link(source, vertex.operators[within], _FORWARD, tag, None)
     exchange = plan.edges[edge]
-    target = plan.vertices[exchange.target].operators[0]
-    return _Link(source, target, exchange.partitioning.label, tag, exchange)
+    target = plan.vertices[exchange.target]
+    several = any(plan.edges[index].input_index for index in target.inputs)
+    strategy = exchange.partitioning.label
+    return _Link(source, target.operators[0], strategy, tag, exchange, several)
 
 
 def _is_keyed(plan: PhysicalPlan, vertex: Vertex) -> bool:
@@ -86,11 +94,13 @@ def explain_text(plan: PhysicalPlan) -> str:
 
 def _vertex_lines(plan: PhysicalPlan, vertex: Vertex) -> Iterator[str]:
     keyed = ", keyed input" if _is_keyed(plan, vertex) else ""
+    if vertex.operators[0].event_time_order:
+        keyed += " in event-time order"
     yield (
         f"[{vertex.index}] {vertex.name}  (parallelism {vertex.parallelism}, "
         f"max {vertex.max_parallelism}{keyed})"
     )
-    for link in _links(plan):
+    for link in sorted(_links(plan), key=lambda link: link.input_index):
         if link.edge is not None and link.edge.target == vertex.index:
             yield f"  <- {link.label} from [{link.edge.source}] {link.source.name}"
     widest = max(len(operator.name) for operator in vertex.operators)
@@ -135,7 +145,9 @@ def _json_node(
             {
                 "id": link.source.node_id,
                 "ship_strategy": link.strategy,
-                "side": "second" if number else "first",
+                "side": "second"
+                if (link.input_index if link.several_inputs else number)
+                else "first",
                 **({"side_output": link.tag} if link.tag else {}),
             }
             for number, link in enumerate(before)

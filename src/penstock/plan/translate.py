@@ -28,6 +28,7 @@ class PlanDefaults:
     max_parallelism: int | None = None
     chaining: bool = True
     generate_uids: bool = True
+    event_time_order: bool = False
 
 
 def translate(
@@ -37,7 +38,9 @@ def translate(
     resolved = _resolved(nodes, defaults)
     uids = _uids(nodes, defaults.generate_uids)
     heads = _heads(nodes, resolved, defaults.chaining)
-    return _assemble(nodes, resolved, uids, heads, settings)
+    stamped = _stamped(nodes, resolved)
+    ordered = _ordered(nodes, stamped, defaults.event_time_order)
+    return _assemble(nodes, resolved, uids, heads, stamped, ordered, settings)
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,9 @@ def _uids(nodes: tuple[Node, ...], generate: bool) -> dict[int, str]:
         if not generate and not node.helper:
             raise InvalidProgramError.missing_uid(f"{node.name!r} ({node.location})")
         kind = type(node.operator).__name__
-        upstream = ",".join(f"{found[e.source]}/{e.tag}" for e in node.inputs)
+        upstream = ",".join(
+            f"{found[e.source]}/{e.tag}" + ("/second" if e.input_index else "") for e in node.inputs
+        )
         shape = f"{kind}({upstream})"
         seen[shape] += 1
         found[node.id] = f"{kind}-{text_digest(f'{shape}#{seen[shape]}')[:12]}"
@@ -139,6 +144,8 @@ def _assemble(
     resolved: dict[int, _Resolved],
     uids: dict[int, str],
     heads: dict[int, int],
+    stamped: set[int],
+    ordered: set[int],
     settings: JobSettings,
 ) -> PhysicalPlan:
     members: dict[int, list[Node]] = {}
@@ -146,7 +153,6 @@ def _assemble(
         members.setdefault(heads[node.id], []).append(node)
     indexes = {head: index for index, head in enumerate(members)}
     places = {n.id: i for chain in members.values() for i, n in enumerate(chain)}
-    stamped = _stamped(nodes, resolved)
 
     edges: list[PhysicalEdge] = []
     outputs: dict[int, list[Output]] = {node.id: [] for node in nodes}
@@ -184,6 +190,7 @@ def _assemble(
                 n.output_type,
                 tuple(outputs[n.id]),
                 n.id,
+                n.id in ordered,
             )
             for n in chain
         )
@@ -219,5 +226,19 @@ def _stamped(nodes: tuple[Node, ...], resolved: dict[int, _Resolved]) -> set[int
     for node in nodes:
         inherits = any(edge.source in found for edge in resolved[node.id].inputs)
         if inherits or getattr(node.operator, "timestamps", False):
+            found.add(node.id)
+    return found
+
+
+def _ordered(nodes: tuple[Node, ...], stamped: set[int], everywhere: bool) -> set[int]:
+    """The nodes that handle their records in event-time order."""
+    found: set[int] = set()
+    for node in nodes:
+        keyed = all(isinstance(edge.partitioning, ByKey) for edge in node.inputs)
+        if node.event_time_order and not keyed:
+            raise InvalidProgramError.order_without_keys(f"{node.name!r} ({node.location})")
+        if node.inputs and keyed and (node.event_time_order or everywhere):
+            if any(edge.source not in stamped for edge in node.inputs):
+                raise InvalidProgramError.order_without_time(f"{node.name!r} ({node.location})")
             found.add(node.id)
     return found

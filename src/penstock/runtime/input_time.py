@@ -67,6 +67,11 @@ class InputTime:
         heard[producer] = (time, False) if kind == WATERMARK else (before, kind == IDLE)
         return []
 
+    def sender(self, edge: int, producer: int) -> int:
+        """A number for who sent a payload that is the same in every epoch. Tasks of a Spark source
+        have none, so they share one."""
+        return 0 if edge in self._spark else producer
+
     def end_epoch(self, order: EpochOrder) -> list[Control]:
         """The epoch's input is through; if it is the final one, all input is."""
         if order.final:

@@ -30,6 +30,8 @@ class PhysicalOperator:
     output_type: Any
     outputs: tuple[Output, ...]
     node_id: int
+    event_time_order: bool = False
+    """Whether its records wait until the watermark has passed them."""
 
 
 @dataclass(frozen=True)

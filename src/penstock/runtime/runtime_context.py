@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
-from penstock.datastream.functions import RuntimeContext
+from penstock.datastream.functions import KeyedStateStore, RuntimeContext
 from penstock.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -24,7 +25,44 @@ from penstock.runtime.physical import JobSettings, Vertex
 from penstock.state.keyed_state import KeyedState
 
 
-class TaskRuntimeContext(RuntimeContext):
+class StatesByDescriptor(KeyedStateStore):
+    """Checks that a descriptor is of the kind that is asked for."""
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        state: ValueState[Any] = self._state(state_descriptor, ValueStateDescriptor)
+        return state
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        state: ListState[Any] = self._state(state_descriptor, ListStateDescriptor)
+        return state
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        state: MapState[Any, Any] = self._state(state_descriptor, MapStateDescriptor)
+        return state
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        state: ReducingState[Any] = self._state(state_descriptor, ReducingStateDescriptor)
+        return state
+
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor
+    ) -> AggregatingState[Any, Any]:
+        state: AggregatingState[Any, Any] = self._state(
+            state_descriptor, AggregatingStateDescriptor
+        )
+        return state
+
+    def _state(self, descriptor: StateDescriptor, expected: type) -> Any:
+        if not isinstance(descriptor, expected):
+            raise StateError(f"expected a {expected.__name__}, got {descriptor!r}")
+        return self._found(descriptor)
+
+    @abstractmethod
+    def _found(self, descriptor: StateDescriptor) -> Any:
+        """The state itself."""
+
+
+class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
     """The context of one operator in one subtask."""
 
     def __init__(
@@ -70,33 +108,7 @@ class TaskRuntimeContext(RuntimeContext):
     def get_metrics_group(self) -> MetricGroup:
         return self._metrics
 
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        state: ValueState[Any] = self._state(state_descriptor, ValueStateDescriptor)
-        return state
-
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        state: ListState[Any] = self._state(state_descriptor, ListStateDescriptor)
-        return state
-
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        state: MapState[Any, Any] = self._state(state_descriptor, MapStateDescriptor)
-        return state
-
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        state: ReducingState[Any] = self._state(state_descriptor, ReducingStateDescriptor)
-        return state
-
-    def get_aggregating_state(
-        self, state_descriptor: AggregatingStateDescriptor
-    ) -> AggregatingState[Any, Any]:
-        state: AggregatingState[Any, Any] = self._state(
-            state_descriptor, AggregatingStateDescriptor
-        )
-        return state
-
-    def _state(self, descriptor: StateDescriptor, expected: type) -> Any:
-        if not isinstance(descriptor, expected):
-            raise StateError(f"expected a {expected.__name__}, got {descriptor!r}")
+    def _found(self, descriptor: StateDescriptor) -> Any:
         if self._keyed_state is None:
             raise StateError(
                 f"operator {self._name!r} has no keyed state, since its input is not keyed; "

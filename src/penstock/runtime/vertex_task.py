@@ -31,11 +31,14 @@ from penstock.runtime.operators.base import (
     Emit,
     EmitRun,
     OpenOperator,
+    OperatorDescription,
     OperatorHost,
     OperatorTime,
     one_by_one,
     passing,
+    stamped,
 )
+from penstock.runtime.operators.ordered import Ordered
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.payload import decode_body
 from penstock.runtime.physical import (
@@ -50,7 +53,7 @@ from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.stores import base_manifest, spill_store, store_at
 from penstock.runtime.watermarks import MIN_TIMESTAMP, Control
 from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
-from penstock.state.backend import KeyScope, StateBase
+from penstock.state.backend import NO_KEY, KeyScope, StateBase
 from penstock.state.key_groups import key_group_range
 from penstock.state.keyed_state import KeyedState
 from penstock.state.state_types import check_types
@@ -104,6 +107,7 @@ class VertexTask:
         self._callables: dict[tuple[int, int], tuple[str, str]] = {}
         for edge in edges.values():
             self._remember_edge(edge, edge.partitioning)
+        self._input_indexes = {index: plan.edges[index].input_index for index in vertex.inputs}
         self._selectors: dict[int, Callable[[Any], Any]] = {}
         for index in vertex.inputs:
             partitioning = copied(plan.edges[index].partitioning)
@@ -116,14 +120,16 @@ class VertexTask:
         self.operators: list[OpenOperator] = []
         self.contexts: list[TaskRuntimeContext] = []
         self._roving = isinstance(vertex.operators[0].operator, SparkSource)
-        self._restored = self._base_state() if _has_time(plan, vertex) else None
-        self._input_time = InputTime(plan, vertex, subtask, self._restored)
+        before = self._base_state() if _has_time(plan, vertex) else None
+        self._input_time = InputTime(plan, vertex, subtask, before)
         self._compose()
         head = self.operators[0]
         self.process = head.process
         self.run = head.run or one_by_one(head.process)
+        runs = [run for _, run in head.inputs] or [self.run]
+        self._runs = {index: runs[plan.edges[index].input_index] for index in vertex.inputs}
         for control in self._input_time.reached():
-            head.control(control)
+            head.resume(control)
 
     # Life of an epoch
 
@@ -147,6 +153,8 @@ class VertexTask:
         """Work through the records of one payload, and the control events between them."""
         values, timestamps, events = decode_body(payload)
         self._records_in += len(values)
+        sender = self._input_time.sender(edge, producer)
+        self._scope.channel = (self._input_indexes.get(edge, 0), edge, sender)
         start = 0
         for at, kind, time in events:
             if at > start:
@@ -155,8 +163,7 @@ class VertexTask:
             self._control(self._input_time.receive(edge, producer, (kind, time)))
         if start < len(values):
             self._run_part(edge, values, timestamps, slice(start, None))
-        if self.keyed_state is not None and self.keyed_state.overflowing():
-            self._spill(self.keyed_state)
+        self._make_room()
 
     def _run_part(
         self, edge: int, values: list[Any], timestamps: list[Any] | None, part: slice
@@ -165,10 +172,12 @@ class VertexTask:
         scope.timestamp = None
         records: Iterable[Any] = values if part == _WHOLE else values[part]
         if timestamps is not None:
-            records = _stamped(timestamps[part], records, scope)
+            records = stamped(timestamps[part], records, scope)
         if edge in self._selectors:
             records = _keyed(self._selectors[edge], records, scope)
-        self.run(records)
+        elif self._selectors:
+            scope.key = NO_KEY
+        self._runs[edge](records)
 
     def _control(self, controls: list[Control]) -> None:
         head = self.operators[0]
@@ -201,6 +210,8 @@ class VertexTask:
                 acknowledgement.reached[described.uid] = reached
             if (kept := operator.snapshot()) is not None:
                 acknowledgement.operator_state[described.uid] = kept
+            if types := operator.state_types():
+                acknowledgement.state_types[described.uid] = types
             prepared = operator.prepare_commit()
             if prepared:
                 acknowledgement.committables[described.uid] = [dump(item) for item in prepared]
@@ -249,13 +260,14 @@ class VertexTask:
         reach("task.before_segment")
         self._write(keyed_state.snapshot())
         uid = self.vertex.operators[0].uid
-        acknowledgement.state_types[uid] = keyed_state.types()
+        acknowledgement.state_types.setdefault(uid, {}).update(keyed_state.types())
         acknowledgement.files = [info.to_json() for info in self._segments]
         reach("task.after_segment")
 
-    def _spill(self, keyed_state: KeyedState) -> None:
-        """More has changed than memory shall hold: write that part of the segment now."""
-        self._write(keyed_state.spill())
+    def _make_room(self) -> None:
+        """If more has changed than memory shall hold, write that part of the segment now."""
+        if self.keyed_state is not None and self.keyed_state.overflowing():
+            self._write(self.keyed_state.spill())
 
     def _write(self, entries: list[Entry]) -> None:
         if entries:
@@ -284,7 +296,7 @@ class VertexTask:
             contexts[index].attempt = self.attempt
             host = self._host(described, contexts[index], keyed_state, opened)
             try:
-                opened[index] = described.operator.open(host)
+                opened[index] = _description(described).open(host)
             except Exception as error:
                 for operator in opened.values():
                     with contextlib.suppress(Exception):
@@ -335,6 +347,7 @@ class VertexTask:
             clock=lambda: self._order.clock,
             time=OperatorTime(),
             restored=lambda: self._restored_state(described.uid),
+            make_room=self._make_room,
             roving=self._roving,
             order=lambda: self._order,
             init_context=lambda: self._init_context(described.uid),
@@ -343,7 +356,8 @@ class VertexTask:
         )
 
     def _restored_state(self, uid: str) -> list[bytes]:
-        kept = () if self._restored is None else self._restored.operators.get(uid, ())
+        base = self._base_state()
+        kept = () if base is None else base.operators.get(uid, ())
         return [base64.b64decode(part) for part in kept]
 
     def _passing_on(
@@ -413,11 +427,13 @@ class VertexTask:
     def _remember(self, described: PhysicalOperator, operator: OpenOperator) -> None:
         """Which operator the free variable `call` of a closure belongs to."""
         where = (described.name, str(described.location))
-        cells = getattr(operator.process, "__closure__", None) or ()
-        names = getattr(getattr(operator.process, "__code__", None), "co_freevars", ())
-        held = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
-        if "call" in held:
-            self._callables.setdefault((id(held["call"]), _id(held.get("emit"))), where)
+        operator = getattr(operator, "inner", operator)
+        for process in [process for process, _ in operator.inputs] or [operator.process]:
+            cells = getattr(process, "__closure__", None) or ()
+            names = getattr(getattr(process, "__code__", None), "co_freevars", ())
+            held = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
+            if "call" in held:
+                self._callables.setdefault((id(held["call"]), _id(held.get("emit"))), where)
 
     def explain(self, error: BaseException) -> PenstockError:
         """The error with the operator and the user's line that it belongs to."""
@@ -496,6 +512,11 @@ class VertexTask:
         )
 
 
+def _description(described: PhysicalOperator) -> OperatorDescription:
+    operator: OperatorDescription = described.operator
+    return Ordered(operator) if described.event_time_order else operator
+
+
 def _has_time(plan: PhysicalPlan, vertex: Vertex) -> bool:
     """Whether there is something in event time to go on from."""
     inputs = any(plan.edges[index].stamped for index in vertex.inputs)
@@ -504,11 +525,6 @@ def _has_time(plan: PhysicalPlan, vertex: Vertex) -> bool:
 
 def _drop(value: Any) -> None:
     """Where results go that nobody reads."""
-
-
-def _stamped(timestamps: list[Any], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:
-    for scope.timestamp, value in zip(timestamps, values, strict=True):
-        yield value
 
 
 def _keyed(call: Callable[[Any], Any], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:

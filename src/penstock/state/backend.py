@@ -9,22 +9,47 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from penstock.errors import InvalidKeyError
+from penstock.errors import InvalidKeyError, StateError
 from penstock.state.key_groups import key_group_of
 from penstock.state.keys import encode_key
 from penstock.state.spill import Spill
-from penstock.storage.entries import Entry, key_prefix, state_id, state_prefix
+from penstock.storage.entries import (
+    Entry,
+    entry_prefix,
+    key_prefix,
+    pack_key,
+    state_id,
+    state_prefix,
+)
 from penstock.storage.store import Store
+
+Channel = tuple[int, int, int]
+"""Which of an operator's inputs, by which edge, from which producing subtask."""
+
+
+class _NoKey:
+    """Stands for the key of a record that has none. State and timers hash the key whenever they
+    are used, so none of them needs a check of its own."""
+
+    def __hash__(self) -> int:
+        raise StateError.no_current_key()
+
+    def __repr__(self) -> str:
+        return "no key"
+
+
+NO_KEY = _NoKey()
 
 
 class KeyScope:
-    """The record being worked on: its key and its timestamp."""
+    """The record being worked on: its key, its timestamp, and where it came from."""
 
-    __slots__ = ("key", "timestamp")
+    __slots__ = ("channel", "key", "timestamp")
 
     def __init__(self) -> None:
         self.key: Any = None
         self.timestamp: int | None = None
+        self.channel: Channel = (0, 0, 0)
 
 
 class StateBase:
@@ -56,12 +81,17 @@ class StateBase:
             store.release()
 
     def address(self, state: str, key: Any, namespace: bytes = b"") -> Address:
+        key_group, key_bytes = self.locate(key)
+        return Address(self.operator, state, key_group, key_bytes, namespace)
+
+    def locate(self, key: Any) -> tuple[int, bytes]:
+        """Key group and bytes of a key, which must be one of this subtask's."""
         key_bytes = encode_key(key)
         key_group = key_group_of(key_bytes, self._max_parallelism)
         first, last = self._key_groups
         if not first <= key_group <= last:
             raise InvalidKeyError.not_deterministic(key)
-        return Address(self.operator, state, key_group, key_bytes, namespace)
+        return key_group, key_bytes
 
     def group_of(self, key_bytes: bytes) -> int:
         return key_group_of(key_bytes, self._max_parallelism)
@@ -76,11 +106,20 @@ class StateBase:
         for packed, value in self.spill.scan(prefix, self.store):
             yield packed[skip:], value
 
-    def keys(self, state: str, key_groups: tuple[int, int]) -> Iterator[tuple[bytes, bytes]]:
-        """Packed key and value of all entries of one state in a range of key groups."""
+    def under(self, state: str, group: int, key: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Packed key and value of all entries under one stored key, whatever their namespace."""
+        prefix = entry_prefix(group, state_id(self.operator, state), key)
+        return self.spill.scan(prefix, self.store)
+
+    def keys(
+        self, state: str, key_groups: tuple[int, int], begin: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Packed key and value of all entries of one state in a range of key groups; in each of
+        them from a stored key on, if they are all of its length."""
         name = state_id(self.operator, state)
         for group in range(key_groups[0], key_groups[1] + 1):
-            yield from self.spill.scan(state_prefix(group, name), self.store)
+            start = pack_key(group, name, begin)
+            yield from self.spill.scan(state_prefix(group, name), self.store, start)
 
     @property
     def store(self) -> Store:

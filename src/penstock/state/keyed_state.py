@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from xxhash import xxh3_64_intdigest
 
+from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -16,12 +17,15 @@ from penstock.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from penstock.errors import StateError, TypeMismatchError
+from penstock.errors import StateError
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keys import decode_key
 from penstock.state.list_state import LiveListState, packed_elements
-from penstock.state.live import LiveTable, Table
+from penstock.state.live import KeyedTable, LiveTable, Table, naming
 from penstock.state.map_state import LiveMapState
+from penstock.state.namespaces import NamespacedBase, NamespaceScope
+from penstock.state.panes import ElementPanes, PaneTable, Serializer
+from penstock.state.time_buffer import TimeBuffer
 from penstock.state.timers import TimerTable
 from penstock.state.ttl import Lifetime, stamped_serializer
 from penstock.state.value_state import (
@@ -30,25 +34,15 @@ from penstock.state.value_state import (
     LiveReducingState,
     LiveValueState,
 )
+from penstock.state.waiting import WaitingTable
 from penstock.storage.entries import Entry, unpack_key
 
 # How many entries of a state with a time to live are looked at in one epoch, but for the rest of
 # their key group, and how many are removed at most.
 _SWEEP = 1000
 
-
-def _naming(state: str, convert: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
-    """The converter, whose errors name the state."""
-    if convert is None:
-        return None
-
-    def converted(value: Any) -> Any:
-        try:
-            return convert(value)
-        except TypeMismatchError as error:
-            raise error.inside(f"state {state!r}") from None
-
-    return converted
+T = TypeVar("T", bound=Table)
+K = TypeVar("K", bound=KeyedTable)
 
 
 def _kind(descriptor: StateDescriptor) -> str:
@@ -58,8 +52,32 @@ def _kind(descriptor: StateDescriptor) -> str:
     return kind if descriptor.ttl_config is None else f"{kind} with time to live"
 
 
+def _holds(state: Any) -> bool:
+    """Whether there is something under the current key."""
+    if isinstance(state, LiveMapState):
+        return not state.is_empty()
+    if isinstance(state, LiveListState):
+        return bool(state.get())
+    if isinstance(state, LiveReducingState | LiveAggregatingState):
+        state = state.below
+    return state.value() is not None
+
+
+def _nothing() -> None:
+    pass
+
+
 def _whole(raw: bytes) -> Iterable[bytes]:
     return (raw,)
+
+
+class Place(NamedTuple):
+    """What states have a value for: each key, or each key and namespace."""
+
+    scope: Any
+    base: Any
+    prefix: str = ""
+    """Keeps the names of one place apart from those of another."""
 
 
 class KeyedState:
@@ -80,15 +98,24 @@ class KeyedState:
         self._now = now
         self._chunk_number = chunk_number
         self._keep = keep
+        self._per_key = Place(scope, base)
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
+        self._layouts: dict[str, dict[str, Any]] = {}
         self._tables: list[Table] = []
+        self._keyed_tables: dict[str, KeyedTable] = {}
         self._swept_states: dict[str, tuple[Lifetime, Callable[[bytes], Iterable[bytes]]]] = {}
         self._sweeps: dict[str, int] = {}
         base.own(key_groups)
 
-    def get(self, descriptor: StateDescriptor) -> Any:
-        """The state of a descriptor; the same object for the same name."""
-        known = self._states.get(descriptor.get_name())
+    def place(self, scope: NamespaceScope, prefix: str) -> Place:
+        """A place for states per key and namespace."""
+        return Place(scope, NamespacedBase(self.base), prefix)
+
+    def get(self, descriptor: StateDescriptor, place: Place | None = None) -> Any:
+        """The state of a descriptor; the same object for the same name and place."""
+        place = place or self._per_key
+        name = place.prefix + descriptor.get_name()
+        known = self._states.get(name)
         if known is not None:
             if known[0] != descriptor:
                 raise StateError(
@@ -96,35 +123,89 @@ class KeyedState:
                     f"{known[0]!r} and {descriptor!r}; give each state its own name"
                 )
             return known[1]
-        state = self._make(descriptor)
-        self._states[descriptor.get_name()] = (descriptor, state)
+        state = self._make(descriptor, name, place)
+        self._states[name] = (descriptor, state)
         return state
 
     def timers(self, name: str) -> TimerTable:
         """Timers of one kind of time."""
-        table = TimerTable(name, self.scope, self.base, self._key_groups)
+        return self._added(TimerTable(name, self.scope, self.base, self._key_groups))
+
+    def panes(self, name: str, serializer: Serializer) -> PaneTable:
+        """One value per window and key, in the order of the windows' time."""
+        return self._added(PaneTable(name, self.base, self._key_groups, serializer))
+
+    def element_panes(self, name: str, serializer: Serializer) -> ElementPanes:
+        """A list per window and key, in the order of the windows' time."""
+        return self._added(
+            ElementPanes(name, self.base, self._key_groups, serializer, self._chunk_number)
+        )
+
+    def table(self, name: str, serializer: Serializer) -> LiveTable:
+        """One value per key, for an operator's own use."""
+        return self._added(LiveTable(name, self.scope, self.base, *serializer))
+
+    def _added(self, table: T) -> T:
         self._tables.append(table)
         return table
 
+    def waiting(self, name: str) -> WaitingTable:
+        """Records that are held back until their time has come."""
+        serializer = Types.PICKLED_BYTE_ARRAY().serializer()
+        return self._added(
+            WaitingTable(
+                name, self.scope, self.base, self._key_groups, serializer, self._chunk_number
+            )
+        )
+
+    def buffer(self, name: str) -> TimeBuffer:
+        """Records in the order of their time."""
+        state = self.get(MapStateDescriptor(name))
+        return self._added(TimeBuffer(f"{name} times", self.scope, state))
+
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""
-        return {
+        described = {
             name: {"kind": _kind(descriptor), "type": descriptor.type_info.describe()}
             for name, (descriptor, _) in self._states.items()
         }
+        return {**described, **self._layouts}
 
-    def all_keys(self, name: str) -> Iterator[Any]:
-        """Every key that has, or had at the base, a value of a value state."""
-        table = next(t for t in self._tables if isinstance(t, LiveTable) and t.name == name)
-        changed = list(table.changed)
+    def declare(self, name: str, kind: str, type_info: TypeInformation) -> None:
+        """Record how an operator keeps what it has under no descriptor."""
+        self._layouts[name] = {"kind": kind, "type": type_info.describe()}
+
+    def all_keys(self, name: str, between: Callable[[], None] = _nothing) -> Iterator[Any]:
+        """Every key that has a value of a state, or had one at the base.
+
+        `between` is called now and then, where it may write what has changed so far.
+        """
+        table = self._keyed_tables[name]
+        changed = table.changed_keys()
         yield from changed
         seen = set(changed)
-        for packed, _ in self.base.keys(name, self._key_groups):
-            if table.held > self._keep:
-                table.forget()
-            key = decode_key(unpack_key(packed).key)
-            if key not in seen:
-                yield key
+        first, last = self._key_groups
+        for group in range(first, last + 1):
+            between()
+            before = None
+            for packed, _ in self.base.keys(name, (group, group)):
+                if table.held > self._keep:
+                    table.forget()
+                key_bytes = unpack_key(packed).key
+                if key_bytes != before:  # a key's map entries stand together
+                    before = key_bytes
+                    key = decode_key(key_bytes)
+                    if key not in seen:
+                        yield key
+
+    def holders(
+        self, descriptor: StateDescriptor, between: Callable[[], None] = _nothing
+    ) -> Iterator[tuple[Any, Any]]:
+        """Every key that has something in a state, each as the current key, and the state."""
+        state, scope = self.get(descriptor), self.scope
+        for scope.key in self.all_keys(descriptor.get_name(), between):
+            if _holds(state):
+                yield scope.key, state
 
     def end_epoch(self) -> None:
         self.base.end_epoch()
@@ -158,66 +239,70 @@ class KeyedState:
             entries.extend(e for e in self._swept(name) if e[:6] not in changed)
         return entries
 
-    def _make(self, descriptor: StateDescriptor) -> Any:
+    def _make(self, descriptor: StateDescriptor, name: str, place: Place) -> Any:
         if isinstance(descriptor, ValueStateDescriptor):
-            return self._value(descriptor)
+            return self._value(descriptor, name, place)
         if isinstance(descriptor, ReducingStateDescriptor):
             reduce = descriptor.get_reduce_function().reduce
-            return LiveReducingState(self._value(descriptor), reduce)
+            return LiveReducingState(self._value(descriptor, name, place), reduce)
         if isinstance(descriptor, AggregatingStateDescriptor):
-            return LiveAggregatingState(self._value(descriptor), descriptor.get_agg_function())
+            function = descriptor.get_agg_function()
+            return LiveAggregatingState(self._value(descriptor, name, place), function)
         if isinstance(descriptor, ListStateDescriptor):
-            return self._list(descriptor)
+            return self._list(descriptor, name, place)
         if isinstance(descriptor, MapStateDescriptor):
-            return self._map(descriptor)
+            return self._map(descriptor, name, place)
         raise StateError(f"{descriptor!r} is not a descriptor of keyed state")
 
-    def _value(self, descriptor: StateDescriptor) -> ValueState[Any]:
-        name = descriptor.get_name()
-        lifetime = self._lifetime(descriptor)
+    def _value(self, descriptor: StateDescriptor, name: str, place: Place) -> ValueState[Any]:
+        lifetime = self._lifetime(descriptor, name)
         dumps, loads = descriptor.type_info.serializer()
-        convert = _naming(name, descriptor.type_info.converter())
+        convert = naming(descriptor.get_name(), descriptor.type_info.converter())
         if lifetime is not None:
             dumps, loads = stamped_serializer(dumps, loads)
-        table = LiveTable(name, self.scope, self.base, dumps, loads)
-        self._tables.append(table)
+        table = self._by_key(LiveTable(name, place.scope, place.base, dumps, loads))
         if lifetime is None:
             return LiveValueState(table, convert)
         return ExpiringValueState(table, convert, lifetime)
 
-    def _list(self, descriptor: ListStateDescriptor) -> LiveListState:
+    def _list(self, descriptor: ListStateDescriptor, name: str, place: Place) -> LiveListState:
         element = descriptor.elem_type_info
-        lifetime = self._lifetime(descriptor, packed_elements)
+        lifetime = self._lifetime(descriptor, name, packed_elements)
         serializer = element.serializer()
         state = LiveListState(
-            descriptor.get_name(),
-            self.scope,
-            self.base,
+            name,
+            place.scope,
+            place.base,
             stamped_serializer(*serializer) if lifetime is not None else serializer,
-            _naming(descriptor.get_name(), element.converter()),
+            naming(descriptor.get_name(), element.converter()),
             lifetime,
             self._chunk_number,
         )
-        self._tables.append(state)
-        return state
+        return self._by_key(state)
 
-    def _map(self, descriptor: MapStateDescriptor) -> LiveMapState:
-        lifetime = self._lifetime(descriptor)
+    def _map(self, descriptor: MapStateDescriptor, name: str, place: Place) -> LiveMapState:
+        lifetime = self._lifetime(descriptor, name)
         serializer = descriptor.value_type_info.serializer()
         state = LiveMapState(
-            descriptor.get_name(),
-            self.scope,
-            self.base,
+            name,
+            place.scope,
+            place.base,
             stamped_serializer(*serializer) if lifetime is not None else serializer,
-            _naming(descriptor.get_name(), descriptor.key_type_info.converter()),
-            _naming(descriptor.get_name(), descriptor.value_type_info.converter()),
+            naming(descriptor.get_name(), descriptor.key_type_info.converter()),
+            naming(descriptor.get_name(), descriptor.value_type_info.converter()),
             lifetime,
         )
-        self._tables.append(state)
-        return state
+        return self._by_key(state)
+
+    def _by_key(self, table: K) -> K:
+        self._keyed_tables[table.name] = table
+        return self._added(table)
 
     def _lifetime(
-        self, descriptor: StateDescriptor, parts: Callable[[bytes], Iterable[bytes]] = _whole
+        self,
+        descriptor: StateDescriptor,
+        name: str,
+        parts: Callable[[bytes], Iterable[bytes]] = _whole,
     ) -> Lifetime | None:
         """The lifetime of a state's values; `parts` cuts a stored value into stamped ones."""
         config = descriptor.ttl_config
@@ -225,7 +310,7 @@ class KeyedState:
             return None
         lifetime = Lifetime(config, self._now)
         if config.get_cleanup_strategies().is_cleanup_in_background():
-            self._swept_states[descriptor.get_name()] = (lifetime, parts)
+            self._swept_states[name] = (lifetime, parts)
         return lifetime
 
     def _swept(self, name: str) -> Iterator[Entry]:

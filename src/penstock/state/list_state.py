@@ -84,6 +84,9 @@ class LiveListState(ListState[Any]):
     def clear(self) -> None:
         self.update([])
 
+    def changed_keys(self) -> list[Any]:
+        return list(self._changed)
+
     @property
     def pending(self) -> int:
         return max(len(self._changed), self._changed_elements)
@@ -189,15 +192,31 @@ class LiveListState(ListState[Any]):
         return values
 
     def _pack(self, values: list[Any]) -> bytes:
-        parts = []
-        for value in values:
-            data = dump_value(self.name, self._dumps, value)
-            parts.append(_LENGTH.pack(len(data)))
-            parts.append(data)
-        return b"".join(parts)
+        return packed_chunk(dump_value(self.name, self._dumps, value) for value in values)
+
+    def take(self) -> list[Any]:
+        """The current key's elements, which are then gone: another key's list will have them."""
+        found = self._read(self._scope.key)
+        self._replace(self._scope.key, [])
+        return found
+
+    def absorb(self, taken: list[Any]) -> None:
+        """Add what was taken from another key."""
+        if taken:
+            self._change_of(self._scope.key).appended.extend(taken)
+            self._changed_elements += len(taken)
 
     def _unpack(self, raw: bytes) -> Iterable[Any]:
         return (load_value(self.name, self._loads, data) for data in packed_elements(raw))
+
+
+def packed_chunk(elements: Iterable[bytes]) -> bytes:
+    """Elements as one chunk."""
+    parts = []
+    for data in elements:
+        parts.append(_LENGTH.pack(len(data)))
+        parts.append(data)
+    return b"".join(parts)
 
 
 def packed_elements(chunk: bytes) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from penstock.errors import PenstockError, StateError, short_repr
+from penstock.errors import PenstockError, StateError, TypeMismatchError, short_repr
 from penstock.state.backend import KeyScope, StateBase
 from penstock.storage.entries import Entry
 
@@ -37,6 +37,14 @@ class Table(Protocol):
 
     def snapshot(self, keep: int) -> list[Entry]:
         """What changed since the last snapshot. Holds at most `keep` objects afterwards."""
+        ...
+
+
+class KeyedTable(Table, Protocol):
+    """A table of objects that belong to keys."""
+
+    def changed_keys(self) -> list[Any]:
+        """The keys with changes that wait for a snapshot."""
         ...
 
 
@@ -79,6 +87,9 @@ class LiveTable:
     def put(self, value: Any) -> None:
         self.changed[self.scope.key] = value
 
+    def changed_keys(self) -> list[Any]:
+        return list(self.changed)
+
     @property
     def pending(self) -> int:
         return len(self.changed)
@@ -101,6 +112,20 @@ class LiveTable:
         if len(self.settled) > keep:
             self.settled.clear()
         return entries
+
+
+def naming(state: str, convert: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+    """The converter, whose errors name the state."""
+    if convert is None:
+        return None
+
+    def converted(value: Any) -> Any:
+        try:
+            return convert(value)
+        except TypeMismatchError as error:
+            raise error.inside(f"state {state!r}") from None
+
+    return converted
 
 
 def dump_value(state: str, dumps: Callable[[Any], bytes], value: Any) -> bytes:

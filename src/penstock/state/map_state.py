@@ -96,6 +96,9 @@ class LiveMapState(MapState[Any, Any]):
         for key in self._all():
             self._set(key, _ABSENT)
 
+    def changed_keys(self) -> list[Any]:
+        return list(self._changed)
+
     @property
     def pending(self) -> int:
         return max(len(self._changed), self._changed_entries)
@@ -128,6 +131,17 @@ class LiveMapState(MapState[Any, Any]):
         if self.held > keep:
             self.forget()
         return entries
+
+    def present_keys(self) -> list[Any]:
+        """The keys of all entries, found without reading values; expired ones are among them."""
+        settled = self._settled_of(self._scope.key)
+        stored: Iterable[Any] = settled.values
+        if not settled.complete:
+            found = self._base.scan(self._base.address(self.name, self._scope.key))
+            stored = (self._key_of(map_key) for map_key, _ in found)
+        keys: dict[Any, Any] = dict.fromkeys(stored)
+        keys.update(self._changed.get(self._scope.key, {}))
+        return [key for key, change in keys.items() if change is not _ABSENT]
 
     def _converted(self, key: Any) -> Any:
         return key if self._convert_key is None else self._convert_key(key)

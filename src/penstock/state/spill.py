@@ -46,14 +46,16 @@ class Spill:
             return below.get(packed)
         return None if found[:1] == _GONE else found[1:]
 
-    def scan(self, prefix: bytes, below: Store) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, prefix: bytes, below: Store, start: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Both layers as one, in order."""
         if self._store is None:
-            yield from below.scan(prefix)
+            yield from below.scan(prefix, start)
             return
-        lower = below.scan(prefix)
+        lower = below.scan(prefix, start)
         pending = next(lower, None)
-        for packed, value in self._store.scan(prefix):
+        for packed, value in self._store.scan(prefix, start):
             while pending is not None and pending[0] < packed:
                 yield pending
                 pending = next(lower, None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import pickle
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keys import decode_key, encode_key
@@ -22,13 +22,20 @@ _AT_ONCE = 4096
 _BIAS = 1 << 63
 
 # Keys of these types come back from their bytes as what they were.
-_EXACT = frozenset({str, int, bytes, type(None)})
+EXACT_KEYS = frozenset({str, int, bytes, type(None)})
 
 
-class Timer(NamedTuple):
-    time: int
-    key_bytes: bytes
-    namespace: bytes
+def time_bytes(time: int) -> bytes:
+    """Eight bytes whose order is that of time."""
+    return (time + _BIAS).to_bytes(8, "big")
+
+
+def time_of(stored: bytes) -> int:
+    return int.from_bytes(stored, "big") - _BIAS
+
+
+Timer = tuple[int, bytes, bytes]
+"""Time, bytes of the key, namespace."""
 
 
 class TimerTable:
@@ -46,36 +53,61 @@ class TimerTable:
         """The live timers, with their keys. Those of the heap that are not here were deleted."""
         self._horizon = MIN_TIME - 1
         self._changed: dict[Timer, bytes | None] = {}
+        self._fresh: set[Timer] = set()
+        """Those of the changed ones that the store cannot have: gone again, they leave no trace."""
 
     def register(self, time: int, namespace: bytes = b"") -> None:
         key = self._scope.key
-        timer = Timer(time, encode_key(key), namespace)
+        timer = (time, encode_key(key), namespace)
         if time <= self._horizon:
             if timer in self._keys:
                 return
             self._keys[timer] = key
             heapq.heappush(self._heap, timer)
-        self._changed[timer] = b"" if type(key) in _EXACT else pickle.dumps(key, 5)
+            if timer not in self._changed:
+                self._fresh.add(timer)
+        self._changed[timer] = b"" if type(key) in EXACT_KEYS else pickle.dumps(key, 5)
 
     def delete(self, time: int, namespace: bytes = b"") -> None:
-        timer = Timer(time, encode_key(self._scope.key), namespace)
+        timer = (time, encode_key(self._scope.key), namespace)
         if time <= self._horizon and timer not in self._keys:
             return
         self._keys.pop(timer, None)
-        self._changed[timer] = None
+        self._remove(timer)
+
+    def _remove(self, timer: Timer) -> None:
+        if timer in self._fresh:
+            self._fresh.remove(timer)
+            del self._changed[timer]
+        else:
+            self._changed[timer] = None
+
+    def first(self, until: int) -> int | None:
+        """The time of the first timer up to a time, None if there is none."""
+        heap = self._heap
+        while True:
+            if heap and heap[0][0] <= until:
+                if heap[0] in self._keys:
+                    return heap[0][0]
+                heapq.heappop(heap)
+            elif self._horizon < until:
+                self._advance_horizon()
+            else:
+                return None
 
     def due(self, until: int) -> Iterator[tuple[int, Any, bytes]]:
         """Take the timers up to a time, in order of time: each with its key and namespace.
 
         Whoever iterates may register and delete timers meanwhile.
         """
+        heap, keys = self._heap, self._keys
         while True:
-            if self._heap and self._heap[0].time <= until:
-                timer = heapq.heappop(self._heap)
-                if timer in self._keys:
-                    key = self._keys.pop(timer)
-                    self._changed[timer] = None
-                    yield timer.time, key, timer.namespace
+            if heap and heap[0][0] <= until:
+                timer = heapq.heappop(heap)
+                if timer in keys:
+                    key = keys.pop(timer)
+                    self._remove(timer)
+                    yield timer[0], key, timer[2]
             elif self._horizon < until:
                 self._advance_horizon()
             else:
@@ -86,26 +118,24 @@ class TimerTable:
         before, loaded = self._horizon, 0
         horizon = MAX_TIME
         for timer, raw in heapq.merge(*map(self._stored, self._groups())):
-            if timer.time <= before:
-                continue
-            if loaded >= _AT_ONCE and timer.time > horizon:
+            if loaded >= _AT_ONCE and timer[0] > horizon:
                 break
             if loaded < _AT_ONCE:
                 loaded += 1
             if loaded >= _AT_ONCE:
-                horizon = timer.time
+                horizon = timer[0]
             if timer not in self._changed:
                 self._hold(timer, raw)
         else:
             horizon = MAX_TIME
         for timer, changed in self._changed.items():
-            if changed is not None and before < timer.time <= horizon:
+            if changed is not None and before < timer[0] <= horizon:
                 self._hold(timer, changed)
         heapq.heapify(self._heap)
         self._horizon = horizon
 
     def _hold(self, timer: Timer, raw: bytes) -> None:
-        self._keys[timer] = pickle.loads(raw) if raw else decode_key(timer.key_bytes)
+        self._keys[timer] = pickle.loads(raw) if raw else decode_key(timer[1])
         self._heap.append(timer)
 
     def _groups(self) -> range:
@@ -113,10 +143,11 @@ class TimerTable:
         return range(first, last + 1)
 
     def _stored(self, group: int) -> Iterator[tuple[Timer, bytes]]:
-        for packed, raw in self._base.keys(self.name, (group, group)):
+        """Those behind the horizon."""
+        begin = time_bytes(self._horizon + 1)
+        for packed, raw in self._base.keys(self.name, (group, group), begin):
             found = unpack_key(packed)
-            time = int.from_bytes(found.key, "big") - _BIAS
-            yield Timer(time, found.namespace, found.map_key), raw
+            yield (time_of(found.key), found.namespace, found.map_key), raw
 
     # As a table of keyed state
 
@@ -136,13 +167,12 @@ class TimerTable:
     def snapshot(self, keep: int) -> list[Entry]:
         entries = [self._entry(timer, raw) for timer, raw in self._changed.items()]
         self._changed.clear()
+        self._fresh.clear()
         if len(self._keys) > keep:
             self.forget()
         return entries
 
     def _entry(self, timer: Timer, raw: bytes | None) -> Entry:
-        group = self._base.group_of(timer.key_bytes)
-        time = (timer.time + _BIAS).to_bytes(8, "big")
-        return Entry(
-            group, self._base.operator, self.name, time, timer.key_bytes, timer.namespace, raw
-        )
+        time, key, namespace = timer
+        group = self._base.group_of(key)
+        return Entry(group, self._base.operator, self.name, time_bytes(time), key, namespace, raw)

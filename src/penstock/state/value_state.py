@@ -71,36 +71,60 @@ class LiveReducingState(ReducingState[Any]):
     """Combines at once, so the state is one value."""
 
     def __init__(self, value: ValueState[Any], reduce: Callable[[Any, Any], Any]) -> None:
-        self._value = value
+        self.below = value
         self._reduce = reduce
 
     def get(self) -> Any:
-        return self._value.value()
+        return self.below.value()
 
     def add(self, value: Any) -> None:
-        before = self._value.value()
-        self._value.update(value if before is None else self._reduce(before, value))
+        before = self.below.value()
+        self.below.update(value if before is None else self._reduce(before, value))
 
     def clear(self) -> None:
-        self._value.clear()
+        self.below.clear()
+
+    def take(self) -> Any:
+        """The current key's value, which is then gone: another key's will have it."""
+        found = self.below.value()
+        self.below.clear()
+        return found
+
+    def absorb(self, taken: Any) -> None:
+        """Combine with what was taken from another key."""
+        if taken is not None:
+            self.add(taken)
 
 
 class LiveAggregatingState(AggregatingState[Any, Any]):
     """Folds at once, so the state is one accumulator."""
 
     def __init__(self, accumulator: ValueState[Any], function: AggregateFunction) -> None:
-        self._accumulator = accumulator
+        self.below = accumulator
         self._function = function
 
     def get(self) -> Any:
-        accumulator = self._accumulator.value()
+        accumulator = self.below.value()
         return None if accumulator is None else self._function.get_result(accumulator)
 
     def add(self, value: Any) -> None:
-        accumulator = self._accumulator.value()
+        accumulator = self.below.value()
         if accumulator is None:
             accumulator = self._function.create_accumulator()
-        self._accumulator.update(self._function.add(value, accumulator))
+        self.below.update(self._function.add(value, accumulator))
 
     def clear(self) -> None:
-        self._accumulator.clear()
+        self.below.clear()
+
+    def take(self) -> Any:
+        """The current key's accumulator, which is then gone: another key's will have it."""
+        found = self.below.value()
+        self.below.clear()
+        return found
+
+    def absorb(self, taken: Any) -> None:
+        """Merge with what was taken from another key."""
+        if taken is None:
+            return
+        own = self.below.value()
+        self.below.update(taken if own is None else self._function.merge(own, taken))

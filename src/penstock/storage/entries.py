@@ -81,6 +81,11 @@ def key_prefix(key_group: int, state_id: bytes, key: bytes, namespace: bytes) ->
     return pack_key(key_group, state_id, key, namespace, b"")
 
 
+def entry_prefix(key_group: int, state_id: bytes, key: bytes) -> bytes:
+    """What the packed keys of all namespaces of one key begin with."""
+    return b"".join((key_group.to_bytes(2, "big"), state_id, _uvarint(len(key)), key))
+
+
 def pack_key(
     key_group: int, state_id: bytes, key: bytes, namespace: bytes = b"", map_key: bytes = b""
 ) -> bytes:

@@ -83,10 +83,10 @@ class LmdbStore:
         full, value = _split_value(stored)
         return value if full == key else None
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         txn = self._snapshot or self._begin()
         try:
-            yield from _scan(txn, prefix)
+            yield from _scan(txn, prefix, start)
         except lmdb.Error as error:
             raise self._lost(error) from error
 
@@ -210,15 +210,18 @@ def _until(cursor: lmdb.Cursor[bytes], end: bytes) -> Iterator[tuple[bytes, byte
         yield key, value
 
 
-def _scan(txn: lmdb.Transaction[bytes], prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Entries under a prefix in the order of their full keys.
+def _scan(
+    txn: lmdb.Transaction[bytes], prefix: bytes, first: bytes
+) -> Iterator[tuple[bytes, bytes]]:
+    """Entries under a prefix in the order of their full keys, from `first` on.
 
     Long keys with the same beginning are stored in the order of their hashes, but next to each
     other: such a run is sorted in memory.
     """
     start = prefix[:SHORT_KEY]
     with txn.cursor() as cursor:
-        found = cursor.set_range(start) if start else cursor.first()
+        begin = max(start, first[:SHORT_KEY])
+        found = cursor.set_range(begin) if begin else cursor.first()
         if not found:
             return
         run: list[tuple[bytes, bytes]] = []
@@ -231,9 +234,9 @@ def _scan(txn: lmdb.Transaction[bytes], prefix: bytes) -> Iterator[tuple[bytes, 
                 run = []
             if len(key) == _LONG_STORED:
                 entry = _split_value(value)
-                if entry[0].startswith(prefix):
+                if entry[0].startswith(prefix) and entry[0] >= first:
                     run_start = key[:SHORT_KEY]
                     run.append(entry)
-            elif len(prefix) <= SHORT_KEY:
+            elif len(prefix) <= SHORT_KEY and key >= first:
                 yield key, value
         yield from sorted(run)

@@ -24,11 +24,11 @@ class MemoryStore:
     def get(self, key: bytes) -> bytes | None:
         return self._data.get(key)
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         if self._order is None:
             self._order = sorted(self._data)
         order, writes = self._order, self._writes
-        for at in range(bisect_left(order, prefix), len(order)):
+        for at in range(bisect_left(order, max(prefix, start)), len(order)):
             if writes != self._writes:
                 raise StateError("the store was written to during a scan; finish the scan first")
             if not order[at].startswith(prefix):

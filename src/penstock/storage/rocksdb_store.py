@@ -76,8 +76,8 @@ class RocksdbStore:
         except Exception as error:
             raise self._removed(error) from error
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return self._range(prefix, _end_of(prefix))
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        return self._range(max(prefix, start), _end_of(prefix))
 
     def _range(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         reader = self._snapshot()

@@ -29,8 +29,8 @@ class Store(Protocol):
 
     def get(self, key: bytes) -> bytes | None: ...
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """All entries whose key starts with `prefix`, in key order."""
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """All entries whose key starts with `prefix`, from the key `start` on, in key order."""
         ...
 
     def apply(self, changes: Iterable[tuple[bytes, bytes | None]], version: str) -> None:

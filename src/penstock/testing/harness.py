@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import cloudpickle
 
@@ -14,9 +14,15 @@ from penstock.common.time import Span
 from penstock.common.typeinfo import type_info_of
 from penstock.datastream._stream_arguments import selector_of
 from penstock.datastream.functions import (
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
     Function,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     MapFunction,
     ProcessFunction,
@@ -30,6 +36,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.errors import InvalidArgumentError, StateError, UnpicklableError
+from penstock.graph.partitioning import ByKey, Forward, Partitioning
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.reduce import Reduce
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
@@ -41,20 +48,33 @@ from penstock.testing.clock import ManualClock
 from penstock.testing.harness_task import HarnessTask, Surroundings
 
 _TOKEN = "00" * 8
-_EDGE = 0
-_UNKEYED: dict[type[Function], Callable[[Any], Any]] = {
+Operators = dict[type[Function], Callable[..., Any]]
+_UNKEYED: Operators = {
     MapFunction: Map,
     FlatMapFunction: FlatMap,
     FilterFunction: Filter,
     ProcessFunction: Process,
 }
-_KEYED: dict[type[Function], Callable[[Any], Any]] = {
+_KEYED: Operators = {
     **_UNKEYED,
     KeyedProcessFunction: Process,
     ReduceFunction: Reduce,
 }
 
-H = TypeVar("H", bound="OperatorHarness")
+# What to do with a function that came to the wrong harness.
+_HOME: dict[type[Function], str] = {
+    KeyedProcessFunction: "works on a keyed stream; use KeyedOperatorHarness",
+    ReduceFunction: "works on a keyed stream; use KeyedOperatorHarness",
+    CoMapFunction: "works on two streams; use TwoInputHarness or KeyedTwoInputHarness",
+    CoFlatMapFunction: "works on two streams; use TwoInputHarness or KeyedTwoInputHarness",
+    CoProcessFunction: "works on two streams; use TwoInputHarness or KeyedTwoInputHarness",
+    KeyedCoProcessFunction: "works on two keyed streams; use KeyedTwoInputHarness",
+    BroadcastProcessFunction: "works beside a broadcast stream; use BroadcastHarness",
+    KeyedBroadcastProcessFunction: "works beside a broadcast stream; use KeyedBroadcastHarness",
+    **dict.fromkeys(_UNKEYED, "works on one stream; use OperatorHarness or KeyedOperatorHarness"),
+}
+
+H = TypeVar("H", bound="Harness")
 
 
 @dataclass(frozen=True)
@@ -65,85 +85,73 @@ class Snapshot:
     """The function as it was given, key selector and output type."""
     entries: tuple[tuple[bytes, bytes], ...]
     state_types: dict[str, Any]
+    operator_state: dict[str, bytes]
+    """What the function keeps that belongs to no key: broadcast state."""
     epoch: int
     processing_time: int
     watermark: int
 
 
-class OperatorHarness:
-    """Drives a function that needs no key: map, flat map, filter, process.
+@dataclass(frozen=True)
+class Program:
+    """A function, and all that a harness was told about it."""
+
+    function: Any
+    inputs: tuple[Partitioning, ...]
+    output_type: Any = None
+    settings: tuple[Any, ...] = ()
+    """What its operator needs beside the function."""
+
+
+class Harness:
+    """What all harnesses can do: time, outputs, snapshots.
 
     The function is pickled once, as for a job: one that cannot be is refused here. Records go
     through the codec as they would between tasks, so the function gets copies of them. What the
     function raises arrives as a `UserFunctionError`, with the original as its ``__cause__``.
-
-    ::
-
-        with OperatorHarness(ParseLine()) as harness:
-            assert harness.process("7,21.5") == [(7, 21.5)]
     """
 
-    _operators = _UNKEYED
+    _operators: ClassVar[Operators]
 
-    def __init__(
-        self, function: Function, output_type: Any = None, clock: ManualClock | None = None
-    ) -> None:
-        self._start(function, None, output_type, Surroundings(clock or ManualClock()))
-
-    def _start(
-        self,
-        function: Any,
-        select: Callable[[Any], Any] | None,
-        output_type: Any,
-        surroundings: Surroundings,
-    ) -> None:
+    def _start(self, program: Program, surroundings: Surroundings) -> None:
+        function = program.function
         name = type(function).__name__
-        operator = self._operator(function)
+        operator = self._operator(function, program.settings)
         self.function = function
-        self._select = select
+        self._inputs = program.inputs
         self._around = surroundings
         self._closed = False
         try:
-            self._program: bytes = cloudpickle.dumps((function, select, output_type))
+            self._program: bytes = cloudpickle.dumps(program)
         except Exception as error:
             raise UnpicklableError.of(name, error) from error
+        output_type = program.output_type
         declared = None if output_type is None else type_info_of(output_type)
-        self._task = HarnessTask(operator, name, select, declared, surroundings)
-        self._task.begin(surroundings.order(), _TOKEN)
+        self._task = HarnessTask(operator, name, program.inputs, declared, surroundings)
         if surroundings.watermark > MIN_TIMESTAMP:
-            self._task.advance_watermark(surroundings.watermark)
+            self._task.resume(surroundings.watermark)
+        self._task.begin(surroundings.order(), _TOKEN)
 
-    def _operator(self, function: Any) -> Any:
+    def _operator(self, function: Any, settings: tuple[Any, ...]) -> Any:
         for kind, make in self._operators.items():
             if isinstance(function, kind):
-                return make(function)
-        if isinstance(function, tuple(_KEYED)):
-            raise InvalidArgumentError(
-                f"{type(function).__name__} works on a keyed stream; use KeyedOperatorHarness"
-            )
+                return make(function, *settings)
+        for kind, harness in _HOME.items():
+            if isinstance(function, kind):
+                raise InvalidArgumentError(f"{type(function).__name__} {harness}")
         wanted = ", ".join(kind.__name__ for kind in self._operators)
         raise InvalidArgumentError.of("the function", f"an instance of {wanted}", function)
 
     # Input
 
-    def process(self, value: Any, timestamp: int | None = None) -> list[Any]:
-        """Hand a record to the function; what it emitted for it (to the main output)."""
+    def _process(self, number: int, value: Any, timestamp: int | None) -> list[Any]:
+        """Hand a record to one of the inputs."""
+        travels = self._inputs[number]
+        if isinstance(travels, ByKey):
+            check_key(travels.select(value))
         before = len(self._around.outputs)
-        try:
-            self._task.consume(_EDGE, 0, self._payload(value, timestamp))
-        except Exception as error:
-            raise self._task.explain(error) from error
+        self._attempt(lambda: self._task.consume(number, 0, _payload(value, timestamp)))
         return self._around.outputs[before:]
-
-    def process_all(self, values: Iterable[Any]) -> list[Any]:
-        """Hand over several records; what was emitted for them."""
-        return [output for value in values for output in self.process(value)]
-
-    def _payload(self, value: Any, timestamp: int | None) -> bytes:
-        if self._select is not None:
-            check_key(self._select(value))
-        stamps = None if timestamp is None else [timestamp]
-        return bytes(HEADER_SIZE) + encode_body(stamps, [value], frozen=False)[0]
 
     # Output
 
@@ -200,7 +208,7 @@ class OperatorHarness:
         """End the epoch: all state as a checkpoint would keep it. The harness can go on."""
         around = self._around
         try:
-            self._task.end()
+            around.operator_state = self._task.end().operator_state
         except Exception as error:
             raise self._task.explain(error) from error
         around.epoch += 1
@@ -209,6 +217,7 @@ class OperatorHarness:
             self._program,
             tuple(around.store.scan(b"")),
             dict(around.state_types),
+            dict(around.operator_state),
             around.epoch,
             around.clock.now(),
             around.watermark,
@@ -221,7 +230,7 @@ class OperatorHarness:
         What the function kept in ``self`` is gone; its state is there. Pass `function` to go on
         with a newer version of it.
         """
-        pickled, select, output_type = pickle.loads(snapshot.program)
+        program: Program = pickle.loads(snapshot.program)
         store = MemoryStore()
         store.apply(snapshot.entries, "restored")
         around = Surroundings(
@@ -230,9 +239,10 @@ class OperatorHarness:
             snapshot.epoch,
             store,
             dict(snapshot.state_types),
+            dict(snapshot.operator_state),
         )
         harness = cls.__new__(cls)
-        harness._start(function or pickled, select, output_type, around)
+        harness._start(replace(program, function=function or program.function), around)
         return harness
 
     # Life cycle
@@ -255,29 +265,42 @@ class OperatorHarness:
         self.close()
 
 
-class KeyedOperatorHarness(OperatorHarness):
-    """Drives a function of a keyed stream, whose state it can look at.
+def _payload(value: Any, timestamp: int | None) -> bytes:
+    stamps = None if timestamp is None else [timestamp]
+    return bytes(HEADER_SIZE) + encode_body(stamps, [value], frozen=False)[0]
+
+
+class OperatorHarness(Harness):
+    """Drives a function that needs no key: map, flat map, filter, process.
 
     ::
 
-        with KeyedOperatorHarness(CountPerWord(), key_selector=lambda word: word) as harness:
-            assert harness.process("to") == [("to", 1)]
-            assert harness.state(COUNT, "to") == 1
-            again = KeyedOperatorHarness.restore(harness.snapshot())
-            assert again.process("to") == [("to", 2)]
+        with OperatorHarness(ParseLine()) as harness:
+            assert harness.process("7,21.5") == [(7, 21.5)]
     """
 
-    _operators = _KEYED
+    _operators = _UNKEYED
 
     def __init__(
-        self,
-        function: Function,
-        key_selector: Any,
-        output_type: Any = None,
-        clock: ManualClock | None = None,
+        self, function: Function, output_type: Any = None, clock: ManualClock | None = None
     ) -> None:
-        select = selector_of("key_selector", key_selector)
-        self._start(function, select, output_type, Surroundings(clock or ManualClock()))
+        self._start(Program(function, (Forward(),), output_type), surrounded_by(clock))
+
+    def process(self, value: Any, timestamp: int | None = None) -> list[Any]:
+        """Hand a record to the function; what it emitted for it (to the main output)."""
+        return self._process(0, value, timestamp)
+
+    def process_all(self, values: Iterable[Any]) -> list[Any]:
+        """Hand over several records; what was emitted for them."""
+        return [output for value in values for output in self.process(value)]
+
+
+def surrounded_by(clock: ManualClock | None) -> Surroundings:
+    return Surroundings(clock or ManualClock())
+
+
+class KeyedHarness(Harness):
+    """A harness that can look at the state of a key."""
 
     def state(self, descriptor: StateDescriptor, key: Any) -> Any:
         """What a state of the function holds for a key: a value, a list or a dict.
@@ -300,6 +323,31 @@ class KeyedOperatorHarness(OperatorHarness):
             return _content(descriptor, keyed_state.get(descriptor))
         finally:
             scope.key = before
+
+
+class KeyedOperatorHarness(KeyedHarness, OperatorHarness):
+    """Drives a function of a keyed stream, whose state it can look at.
+
+    ::
+
+        with KeyedOperatorHarness(CountPerWord(), key_selector=lambda word: word) as harness:
+            assert harness.process("to") == [("to", 1)]
+            assert harness.state(COUNT, "to") == 1
+            again = KeyedOperatorHarness.restore(harness.snapshot())
+            assert again.process("to") == [("to", 2)]
+    """
+
+    _operators = _KEYED
+
+    def __init__(
+        self,
+        function: Function,
+        key_selector: Any,
+        output_type: Any = None,
+        clock: ManualClock | None = None,
+    ) -> None:
+        by_key = ByKey(selector_of("key_selector", key_selector))
+        self._start(Program(function, (by_key,), output_type), surrounded_by(clock))
 
 
 def _content(descriptor: StateDescriptor, state: Any) -> Any:

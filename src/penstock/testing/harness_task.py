@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.output_tag import OutputTag
 from penstock.graph.location import user_location
-from penstock.graph.partitioning import ByKey
+from penstock.graph.partitioning import Partitioning
 from penstock.runtime.codec import constant
 from penstock.runtime.epoch import Acknowledgement, EpochOrder
 from penstock.runtime.operators.base import (
@@ -47,6 +46,7 @@ class Surroundings:
     epoch: int = 0
     store: MemoryStore = field(default_factory=MemoryStore)
     state_types: dict[str, Any] = field(default_factory=dict)
+    operator_state: dict[str, bytes] = field(default_factory=dict)
     outputs: list[Any] = field(default_factory=list)
     side_outputs: dict[str, list[Any]] = field(default_factory=dict)
 
@@ -75,13 +75,17 @@ class HarnessTask(VertexTask):
         self,
         operator: Any,
         name: str,
-        select: Callable[[Any], Any] | None,
+        inputs: tuple[Partitioning, ...],
         output_type: TypeInformation | None,
         surroundings: Surroundings,
     ) -> None:
         self._surroundings = surroundings
-        plan = _plan(operator, name, select, output_type, surroundings)
+        plan = _plan(operator, name, inputs, output_type, surroundings)
         super().__init__(plan, plan.vertices[0], 0, surroundings.order())
+
+    def resume(self, watermark: int) -> None:
+        """Event time was here when the state was kept: what was due by then has been done."""
+        self.operators[0].resume((WATERMARK, watermark))
 
     def advance_watermark(self, to: int) -> None:
         self.operators[0].control((WATERMARK, to))
@@ -92,6 +96,10 @@ class HarnessTask(VertexTask):
 
     def _base_state(self) -> None:
         """There is no manifest."""
+
+    def _restored_state(self, uid: str) -> list[bytes]:
+        kept = self._surroundings.operator_state.get(uid)
+        return [] if kept is None else [kept]
 
     def _make_keyed_state(self, uid: str) -> KeyedState:
         around = self._surroundings
@@ -116,7 +124,7 @@ class HarnessTask(VertexTask):
 def _plan(
     operator: Any,
     name: str,
-    select: Callable[[Any], Any] | None,
+    inputs: tuple[Partitioning, ...],
     output_type: TypeInformation | None,
     surroundings: Surroundings,
 ) -> PhysicalPlan:
@@ -127,9 +135,12 @@ def _plan(
         PhysicalOperator(_UID, name, location, watched, output_type, (Output(operator=1),), 0),
         PhysicalOperator("kept", "kept", location, keep, None, (), 1),
     )
-    edges = () if select is None else (PhysicalEdge(0, 0, 0, ByKey(select), 0, location, "key_by"),)
-    inputs = tuple(edge.index for edge in edges)
-    vertex = Vertex(0, _UID, name, 0, 1, _MAX_PARALLELISM, operators, inputs, ())
+    edges = tuple(
+        PhysicalEdge(index, 0, 0, travels, index, location, "key_by")
+        for index, travels in enumerate(inputs)
+    )
+    reads = tuple(edge.index for edge in edges)
+    vertex = Vertex(0, _UID, name, 0, 1, _MAX_PARALLELISM, operators, reads, ())
     settings = JobSettings(
         job_id="harness",
         job_name="harness",

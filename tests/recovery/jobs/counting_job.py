@@ -1,5 +1,7 @@
 """A job to be killed: numbered records are counted per key and land in an exactly-once file sink.
 
+Instead of being counted they can go through windows (`window_program`).
+
 Run as a script, again and again until it ends by itself; everything it needs is in its arguments.
 The last line that it prints says as JSON what this run saw: epochs, images, restarts.
 """
@@ -14,6 +16,8 @@ import sys
 import time
 from collections.abc import Iterable
 from typing import Any
+
+import cloudpickle
 
 from penstock.common import Configuration, Types
 from penstock.datastream import (
@@ -201,11 +205,24 @@ def source_of(env: StreamExecutionEnvironment, arguments: argparse.Namespace) ->
     return env.from_spark(frame, record_type=tuple, bounded=True).uid("source")
 
 
+def counted(records: Any) -> Any:
+    return records.key_by(lambda record: record[0]).process(CountPerKey()).uid("count")
+
+
+def windowed(records: Any) -> Any:
+    import window_program
+
+    # Workers find this script's own classes in the plan, but do not know where its modules are.
+    cloudpickle.register_pickle_by_value(window_program)
+    return window_program.windowed(records)
+
+
 def main() -> None:
     logging.basicConfig(level=logging.WARNING)
     parser = argparse.ArgumentParser()
     parser.add_argument("--checkpoints", required=True)
     parser.add_argument("--output", required=True)
+    parser.add_argument("--program", choices=("counting", "windows"), default="counting")
     parser.add_argument("--executor", default="local")
     parser.add_argument("--mode", default="EXACTLY_ONCE")
     parser.add_argument("--records", type=int, default=4000)
@@ -223,14 +240,9 @@ def main() -> None:
     root = os.path.join(arguments.checkpoints, "counting")
     watch = _Watch(root, arguments.stop_after, arguments.await_image)
     env.add_epoch_listener(watch.on_epoch)
-    counted = (
-        source_of(env, arguments)
-        .map(lambda record: (record[0], int(record[1])))
-        .key_by(lambda record: record[0])
-        .process(CountPerKey())
-        .uid("count")
-    )
-    counted.sink_to(FileSink(arguments.output)).uid("sink")
+    records = source_of(env, arguments).map(lambda record: (record[0], int(record[1])))
+    results = counted(records) if arguments.program == "counting" else windowed(records)
+    results.sink_to(FileSink(arguments.output)).uid("sink")
     env.execute("counting")
     print(json.dumps(watch.summary()), flush=True)
     # Spark's JVM needs seconds to end in order; nobody waits for it here.

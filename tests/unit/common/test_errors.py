@@ -22,6 +22,7 @@ from penstock.errors import (
     PenstockError,
     PlannedImportError,
     PlannedNameError,
+    ReadOnlyStateError,
     RecordTooLargeError,
     SinkCommitError,
     StateError,
@@ -69,6 +70,8 @@ EXAMPLES = [
     PlannedImportError.of("x", "it comes later"),
     RecordTooLargeError.of("map-1", 10, 5),
     StateError.needs_key("get_state()"),
+    StateError.no_current_key(),
+    ReadOnlyStateError.of("rules", "put"),
     StoreLostError("the store is damaged"),
 ]
 
@@ -108,6 +111,8 @@ def test_examples_cover_every_type():
         (PlannedImportError, ImportError),
         (RecordTooLargeError, ValueError),
         (StateError, RuntimeError),
+        (ReadOnlyStateError, StateError),
+        (ReadOnlyStateError, AttributeError),
         (StoreLostError, StateError),
         (StoreLostError, EngineError),
     ],

@@ -111,3 +111,10 @@ def test_parse_duration_rejects(text):
 def test_time_takes_whole_numbers_only():
     with pytest.raises(InvalidArgumentError, match="seconds must be a whole number, got float"):
         Time.seconds(0.5)
+
+
+@pytest.mark.parametrize("span", [-1500, Time(-1500), Duration.of_millis(-1500)])
+def test_a_signed_span(span):
+    assert to_millis(span, "it", signed=True) == -1500
+    with pytest.raises(InvalidArgumentError, match="it must be zero or longer"):
+        to_millis(span, "it")

@@ -483,6 +483,7 @@ def test_a_union_is_not_keyed(env: Env, stream: DataStream, swapped: bool) -> No
         (lambda s: s.sink_to(Ignore()), "belongs in add_sink"),
         (lambda s: s.print(5), "a sink identifier must be a string"),
         (lambda s: s.execute_and_collect(limit=0), "limit must be a positive int"),
+        (lambda s: s.assign_timestamps_and_watermarks(None), "a WatermarkStrategy"),
     ],
 )
 def test_wrong_arguments_are_refused_at_once(
@@ -496,17 +497,7 @@ def test_wrong_arguments_are_refused_at_once(
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda s: s.connect(s), "DataStream.connect is not supported; it comes with row A8"),
-        (lambda s: s.window_all(None), "row C4"),
         (lambda s: s.cache(), "DataStream.cache"),
-        (lambda s: s.broadcast(object()), "broadcast state is not supported"),
-        (
-            lambda s: s.broadcast(broadcast_state_descriptor=object()),
-            "broadcast state is not supported; it comes with row E3",
-        ),
-        (lambda s: s.key_by(0).window(None), "KeyedStream.window is not supported"),
-        (lambda s: s.key_by(0).count_window(3), "row C3"),
-        (lambda s: s.key_by(0).connect(s), "connect"),
     ],
 )
 def test_what_comes_later_says_so(

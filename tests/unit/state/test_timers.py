@@ -56,6 +56,8 @@ def test_like_a_set(steps, at_once):
                 timers.table.delete(time)
                 model.discard((time, key))
             elif step == "fire":
+                first = min((timer[0] for timer in model if timer[0] <= time), default=None)
+                assert timers.table.first(time) == first
                 fired = [(at, found) for at, found, _ in timers.table.due(time)]
                 assert [at for at, _ in fired] == sorted(at for at, _ in fired)
                 due = {timer for timer in model if timer[0] <= time}

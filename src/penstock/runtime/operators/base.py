@@ -25,6 +25,8 @@ from penstock.state.keyed_state import KeyedState
 
 Emit = Callable[[Any], None]
 EmitRun = Callable[[Iterable[Any]], None]
+Input = tuple[Emit, EmitRun]
+"""What takes the records of one input: one by one, or many."""
 
 
 class OperatorTime:
@@ -52,6 +54,8 @@ class OperatorHost:
     restored: Callable[[], list[bytes]]
     """What `snapshot` gave in the base's epoch. If the parallelism has changed since, what it gave
     in each of the former subtasks, for the operator to choose from."""
+    make_room: Callable[[], None]
+    """Writes early what has changed in keyed state, if it outgrows memory."""
     roving: bool
     """Whether the subtask has another part of the input in every epoch: Spark deals it out."""
     order: Callable[[], EpochOrder]
@@ -59,6 +63,8 @@ class OperatorHost:
     batch: bool
     watermark_interval: int
     """Milliseconds between two periodic watermarks; 0 if there are to be none."""
+    in_order: bool = False
+    """Whether records come in event-time order: results are then to be independent of epochs."""
 
 
 class OpenOperator:
@@ -71,6 +77,8 @@ class OpenOperator:
 
     process: Emit
     run: EmitRun | None = None
+    inputs: tuple[Input, ...] = ()
+    """Of an operator with several inputs, each of them. It is never behind another in a chain."""
     time: OperatorTime
     pass_on: Callable[[Control], None]
     """Hands a control event to what follows. Set, like `time`, by the task."""
@@ -81,6 +89,15 @@ class OpenOperator:
             self.time.watermark = control[1]
         self.pass_on(control)
 
+    def resume(self, control: Control) -> None:
+        """Where event time was at the base. Nothing becomes due by it: it was handled there."""
+        self.control(control)
+
+    def next_timer(self, until: int) -> int | None:
+        """The time of its first event-time timer up to a time, None if it has none. An operator
+        that acts on watermarks and cannot tell at which says `until`."""
+        return None if type(self).control is OpenOperator.control else until
+
     def end_epoch(self) -> None:
         """The epoch's input is through. May emit, and send control events."""
 
@@ -90,6 +107,10 @@ class OpenOperator:
 
     def reached(self) -> dict[str, int]:
         """For the driver: the watermark of each part of the input that holds time back."""
+        return {}
+
+    def state_types(self) -> dict[str, Any]:
+        """Kind and type of each state that is in the snapshot, by name."""
         return {}
 
     def begin_epoch(self) -> None:
@@ -109,14 +130,26 @@ class OpenOperator:
 class FunctionOperator(OpenOperator):
     """An operator around one user function."""
 
-    def __init__(self, function: Any, process: Emit, run: EmitRun | None = None) -> None:
+    def __init__(
+        self,
+        function: Any,
+        process: Emit,
+        run: EmitRun | None = None,
+        inputs: tuple[Input, ...] = (),
+    ) -> None:
         self.function = function
         self.process = process
         self.run = run
+        self.inputs = inputs
 
     def close(self) -> None:
-        if isinstance(self.function, Function):
-            self.function.close()
+        close_function(self.function)
+
+
+def close_function(function: Any) -> None:
+    """Close what may be one of our functions or any callable."""
+    if isinstance(function, Function):
+        function.close()
 
 
 class OperatorDescription(Protocol):
@@ -146,6 +179,12 @@ def passing(results: Callable[[Iterable[Any]], Iterator[Any]], emit_run: EmitRun
         emit_run(results(values))
 
     return run
+
+
+def stamped(timestamps: list[Any], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:
+    """The values, each with its timestamp in the scope."""
+    for scope.timestamp, value in zip(timestamps, values, strict=True):
+        yield value
 
 
 def opened(function: Any, host: OperatorHost, method: str) -> Callable[..., Any]:

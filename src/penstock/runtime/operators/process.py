@@ -1,4 +1,8 @@
-"""Process functions: records one by one with a context, keyed or not; timers if keyed."""
+"""Process functions: records one by one with a context, keyed or not; timers if keyed.
+
+What is here serves functions of one input and of two alike: an input is a method of the function
+and the context that it is called with.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.datastream.functions import KeyedProcessFunction, ProcessFunction
+from penstock.datastream.functions import (
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.time_domain import TimeDomain
 from penstock.datastream.timerservice import TimerService
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.runtime.operators.base import (
+    Emit,
     FunctionOperator,
+    Input,
     OpenOperator,
     OperatorHost,
     OperatorTime,
@@ -90,7 +102,12 @@ def _checked(timestamp: Any) -> int:
     return timestamp
 
 
-class ElementContext(KeyedProcessFunction.OnTimerContext, ProcessFunction.Context):
+class ElementContext(
+    KeyedProcessFunction.OnTimerContext,
+    ProcessFunction.Context,
+    KeyedCoProcessFunction.OnTimerContext,
+    CoProcessFunction.Context,
+):
     """The record or timer at hand. One object serves all of a task."""
 
     def __init__(
@@ -116,46 +133,67 @@ class ElementContext(KeyedProcessFunction.OnTimerContext, ProcessFunction.Contex
         return self.domain
 
     def output(self, tag: OutputTag, value: Any) -> None:
-        if tag.__class__ is not OutputTag:
-            raise InvalidArgumentError.of("the tag of ctx.output", "an OutputTag", tag)
-        self._emit_side(tag, value)
+        send_aside(self._emit_side, tag, value)
 
 
-@dataclass(frozen=True)
-class Process:
-    """A ProcessFunction or KeyedProcessFunction."""
+def send_aside(emit_side: Callable[[OutputTag, Any], None], tag: Any, value: Any) -> None:
+    """What `ctx.output` does."""
+    if tag.__class__ is not OutputTag:
+        raise InvalidArgumentError.of("the tag of ctx.output", "an OutputTag", tag)
+    emit_side(tag, value)
+
+
+class MayHaveTimers:
+    """The description of a function that gets timers if it has an `on_timer`."""
 
     function: Any
 
     @property
     def needs_clock(self) -> bool:
-        """Whether timers of processing time may be set."""
+        """Whether there may be timers of processing time."""
         return _has_timers(self.function)
 
+
+@dataclass(frozen=True)
+class Process(MayHaveTimers):
+    """A ProcessFunction or KeyedProcessFunction."""
+
+    function: Any
+
     def open(self, host: OperatorHost) -> OpenOperator:
-        timers: TaskTimerService
-        if host.keyed_state is None:
-            timers = TaskTimerService(host.clock, host.time)
-        elif not _has_timers(self.function):
-            timers = UnheardTimers(host.clock, host.time)
-        else:
-            timers = KeyedTimerService(host.clock, host.time, host.keyed_state)
+        timers = timer_service(self.function, host)
         call = opened(self.function, host, "process_element")
         context = ElementContext(host.scope, timers, host.emit_side)
-        return processing(self.function, call, context, host)
+        taken = element_input(call, context, host)
+        return ProcessOperator(self.function, (taken,), firing(self.function, context, host))
 
 
-def processing(
-    function: Any, call: Callable[..., Any], context: ElementContext, host: OperatorHost
-) -> OpenOperator:
-    """The operator for an opened process function."""
-    emit, emit_side = host.emit, host.emit_side
+def timer_service(function: Any, host: OperatorHost) -> TaskTimerService:
+    """The clocks for a function, and timers if it can have some."""
+    if host.keyed_state is None:
+        return TaskTimerService(host.clock, host.time)
+    if not _has_timers(function):
+        return UnheardTimers(host.clock, host.time)
+    return KeyedTimerService(host.clock, host.time, host.keyed_state)
 
-    def process(value: Any) -> None:
-        for result in results((value,)):
-            emit(result)
 
-    def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
+def _has_timers(function: Any) -> bool:
+    return getattr(type(function), "on_timer", None) not in _WITHOUT_TIMERS
+
+
+_WITHOUT_TIMERS = (
+    None,
+    KeyedProcessFunction.on_timer,
+    KeyedCoProcessFunction.on_timer,
+    KeyedBroadcastProcessFunction.on_timer,
+)
+
+
+def element_input(call: Callable[..., Any], context: Any, host: OperatorHost) -> Input:
+    """An input whose records go to a method of a process function, with a context."""
+    emit_side = host.emit_side
+
+    def results(values: Iterable[Any], emit: Any = host.emit) -> Iterator[Any]:
         for value in values:
             produced = call(value, context)
             if produced is not None:
@@ -165,19 +203,26 @@ def processing(
                     else:
                         yield result
 
-    run = passing(results, host.emit_run)
-    timers = context.timer_service()
-    if isinstance(timers, KeyedTimerService):
-        return _WithTimers(function, process, run, _Firing(function, context, timers, host))
-    return FunctionOperator(function, process, run)
+    return _emitting(call, context, host), passing(results, host.emit_run)
 
 
-def _has_timers(function: Any) -> bool:
-    on_timer = getattr(type(function), "on_timer", KeyedProcessFunction.on_timer)
-    return on_timer is not KeyedProcessFunction.on_timer
+def _emitting(call: Callable[..., Any], context: Any, host: OperatorHost) -> Emit:
+    """Calls with one value, or one timer, and emits what comes of it."""
+    emit, emit_side = host.emit, host.emit_side
+
+    def process(value: Any) -> None:
+        produced = call(value, context)
+        if produced is not None:
+            for result in produced:
+                if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
+                    emit_side(result[0], result[1])
+                else:
+                    emit(result)
+
+    return process
 
 
-class _Firing:
+class Firing:
     """Calls `on_timer`."""
 
     def __init__(
@@ -190,18 +235,7 @@ class _Firing:
         self._context = context
         self._timers = timers
         self._host = host
-        call, emit, emit_side = function.on_timer, host.emit, host.emit_side
-
-        def fire(time: int) -> None:
-            produced = call(time, context)
-            if produced is not None:
-                for result in produced:
-                    if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
-                        emit_side(result[0], result[1])
-                    else:
-                        emit(result)
-
-        self.call = fire
+        self.call = _emitting(function.on_timer, context, host)
 
     def event_time(self, until: int) -> None:
         scope = self._host.scope
@@ -209,9 +243,12 @@ class _Firing:
             scope.timestamp = time  # what is emitted has the timer's time
             self._fire(time, TimeDomain.EVENT_TIME)
 
-    def processing_time(self, until: int) -> None:
+    def next_event_time(self, until: int) -> int | None:
+        return self._timers.event_timers.first(until)
+
+    def processing_time(self) -> None:
         scope = self._host.scope
-        for time, scope.key, _ in self._timers.processing_timers.due(until):
+        for time, scope.key, _ in self._timers.processing_timers.due(self._host.clock()):
             scope.timestamp = None
             self._fire(time, TimeDomain.PROCESSING_TIME)
 
@@ -224,19 +261,31 @@ class _Firing:
             context.fired = None
 
 
-class _WithTimers(FunctionOperator):
-    """Fires timers as the clocks move."""
+def firing(function: Any, context: ElementContext, host: OperatorHost) -> Firing | None:
+    timers = context.timer_service()
+    if isinstance(timers, KeyedTimerService):
+        return Firing(function, context, timers, host)
+    return None
 
-    def __init__(self, function: Any, process: Any, run: Any, firing: _Firing) -> None:
-        super().__init__(function, process, run)
+
+class ProcessOperator(FunctionOperator):
+    """A process function of one or several inputs; fires its timers as the clocks move."""
+
+    def __init__(self, function: Any, inputs: tuple[Input, ...], firing: Firing | None) -> None:
+        super().__init__(function, *inputs[0], inputs)
         self._firing = firing
 
     def begin_epoch(self) -> None:
-        self._firing.processing_time(self._firing._host.clock())
+        if self._firing is not None:
+            self._firing.processing_time()
 
     def control(self, control: Control) -> None:
         kind, time = control
         if kind == WATERMARK:
             self.time.watermark = time
-            self._firing.event_time(time)
+            if self._firing is not None:
+                self._firing.event_time(time)
         self.pass_on(control)
+
+    def next_timer(self, until: int) -> int | None:
+        return None if self._firing is None else self._firing.next_event_time(until)

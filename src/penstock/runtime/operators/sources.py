@@ -10,11 +10,10 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import Boundedness, ReadResult, Source, Split
-from penstock.runtime.operators.base import OpenOperator, OperatorHost
+from penstock.runtime.operators.base import OpenOperator, OperatorHost, stamped
 from penstock.runtime.operators.split_time import SplitTime
 from penstock.runtime.operators.timestamps import AssignTime
 from penstock.runtime.watermarks import MAX_TIMESTAMP, WATERMARK
-from penstock.state.backend import KeyScope
 
 # Between looks at how much is waiting to be sent.
 _CHUNK = 10_000
@@ -97,7 +96,7 @@ class OpenPythonSource(OpenOperator):
         if self._convert is not None:
             records = map(self._convert, records)
         if result.timestamps is not None:
-            records = _stamped(result.timestamps, records, self._scope)
+            records = stamped(result.timestamps, records, self._scope)
         if self._time is not None:
             self._time.turn_to(split)
         self._run(records)
@@ -128,11 +127,6 @@ class OpenPythonSource(OpenOperator):
 
     def close(self) -> None:
         self._reader.close()
-
-
-def _stamped(timestamps: list[int], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:
-    for scope.timestamp, value in zip(timestamps, values, strict=True):
-        yield value
 
 
 @dataclass(frozen=True)

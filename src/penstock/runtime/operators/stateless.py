@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.operators.base import (
     FunctionOperator,
+    Input,
     OpenOperator,
     OperatorHost,
     opened,
@@ -66,17 +67,22 @@ class FlatMap:
 
     def open(self, host: OperatorHost) -> OpenOperator:
         call = opened(self.function, host, "flat_map")
-        emit = host.emit
+        return FunctionOperator(self.function, *flat_mapped(call, host))
 
-        def process(value: Any) -> None:
-            for result in _checked(call(value)):
-                emit(result)
 
-        def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
-            for value in values:
-                yield from _checked(call(value))
+def flat_mapped(call: Callable[[Any], Any], host: OperatorHost) -> Input:
+    """An input whose records become all that the call gives."""
+    emit = host.emit
 
-        return FunctionOperator(self.function, process, passing(results, host.emit_run))
+    def process(value: Any) -> None:
+        for result in _checked(call(value)):
+            emit(result)
+
+    def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
+        for value in values:
+            yield from _checked(call(value))
+
+    return process, passing(results, host.emit_run)
 
 
 def _checked(results: Any) -> Any:

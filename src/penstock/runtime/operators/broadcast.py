@@ -1,0 +1,150 @@
+"""Functions of a stream and a broadcast one, with state that every subtask has alike."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.datastream.functions import (
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.state import (
+    BroadcastState,
+    MapStateDescriptor,
+    ReadOnlyBroadcastState,
+    State,
+    StateDescriptor,
+)
+from penstock.datastream.timerservice import TimerService
+from penstock.errors import InvalidArgumentError, StateError
+from penstock.runtime.operators.base import Input, OpenOperator, OperatorHost
+from penstock.runtime.operators.process import (
+    ElementContext,
+    Firing,
+    MayHaveTimers,
+    ProcessOperator,
+    element_input,
+    firing,
+    timer_service,
+)
+from penstock.state.backend import NO_KEY
+from penstock.state.broadcast_state import BroadcastStates
+
+
+@dataclass(frozen=True)
+class BroadcastProcess(MayHaveTimers):
+    """A BroadcastProcessFunction or KeyedBroadcastProcessFunction."""
+
+    function: Any
+    descriptors: tuple[MapStateDescriptor, ...]
+    replicated: bool = True
+    """What a subtask keeps beside keyed state is the same on all."""
+
+    def open(self, host: OperatorHost) -> OpenOperator:
+        function = self.function
+        restored = next(iter(host.restored()), None)
+        states = BroadcastStates(host.context.get_task_name(), self.descriptors, restored)
+        timers = timer_service(function, host)
+        reading = ReadContext(host, timers, states)
+        function.open(host.context)
+        inputs = (
+            element_input(function.process_element, reading, host),
+            element_input(
+                function.process_broadcast_element, WriteContext(host, reading, states), host
+            ),
+        )
+        return BroadcastOperator(function, inputs, firing(function, reading, host), states)
+
+
+class BroadcastOperator(ProcessOperator):
+    """A process function with broadcast states, which it keeps beside keyed state."""
+
+    def __init__(
+        self,
+        function: Any,
+        inputs: tuple[Input, ...],
+        firing: Firing | None,
+        states: BroadcastStates,
+    ) -> None:
+        super().__init__(function, inputs, firing)
+        self.states = states
+
+    def snapshot(self) -> bytes | None:
+        return self.states.snapshot()
+
+    def state_types(self) -> dict[str, Any]:
+        # The function may have a state of the same name for each key.
+        return {f"{name} (broadcast)": type_ for name, type_ in self.states.types().items()}
+
+
+class ReadContext(
+    ElementContext,
+    KeyedBroadcastProcessFunction.OnTimerContext,
+    BroadcastProcessFunction.ReadOnlyContext,
+):
+    """The data side, and timers."""
+
+    def __init__(self, host: OperatorHost, timers: TimerService, states: BroadcastStates) -> None:
+        super().__init__(host.scope, timers, host.emit_side)
+        self._states = states
+
+    def get_broadcast_state(
+        self, state_descriptor: MapStateDescriptor
+    ) -> ReadOnlyBroadcastState[Any, Any]:
+        return self._states.of(state_descriptor).view
+
+    def current_processing_time(self) -> int:
+        return self._timers.current_processing_time()
+
+    def current_watermark(self) -> int:
+        return self._timers.current_watermark()
+
+
+class WriteContext(KeyedBroadcastProcessFunction.Context, BroadcastProcessFunction.Context):
+    """The broadcast side, which has no key."""
+
+    def __init__(self, host: OperatorHost, reading: ReadContext, states: BroadcastStates) -> None:
+        self._host = host
+        self._reading = reading
+        self._states = states
+
+    def timestamp(self) -> int:
+        return self._reading.timestamp()
+
+    def current_processing_time(self) -> int:
+        return self._reading.current_processing_time()
+
+    def current_watermark(self) -> int:
+        return self._reading.current_watermark()
+
+    def output(self, tag: OutputTag, value: Any) -> None:
+        self._reading.output(tag, value)
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        return self._states.of(state_descriptor)
+
+    def apply_to_keyed_state(
+        self, state_descriptor: StateDescriptor, function: Callable[[Any, State], None]
+    ) -> None:
+        keyed_state = self._host.keyed_state
+        if keyed_state is None:
+            raise StateError.needs_key("apply_to_keyed_state")
+        if not isinstance(state_descriptor, StateDescriptor):
+            raise InvalidArgumentError.of(
+                "the first argument of apply_to_keyed_state", "a StateDescriptor", state_descriptor
+            )
+        if not callable(function) or inspect.isgeneratorfunction(function):
+            raise InvalidArgumentError.of(
+                "the function of apply_to_keyed_state",
+                "a callable of key and state, without yield",
+                function,
+            )
+        try:
+            for key, state in keyed_state.holders(state_descriptor, self._host.make_room):
+                function(key, state)
+        finally:
+            self._host.scope.key = NO_KEY

@@ -1,0 +1,223 @@
+"""Tumbling and sliding windows in event time that fire once the watermark passes their end.
+
+All keys have the same windows, so the operator finds what is due by the windows' start: it keeps
+neither timers nor trigger state, and a record costs a dict look-up for each of its windows.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.window import TimeWindow
+from penstock.errors import InvalidProgramError
+from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function
+from penstock.runtime.operators.windows.evaluation import Evaluation
+from penstock.runtime.operators.windows.folding import Fold
+from penstock.runtime.operators.windows.lateness import LateRecords
+from penstock.runtime.watermarks import WATERMARK, Control
+from penstock.state.keys import encode_key
+from penstock.state.panes import ElementPanes, PaneTable
+
+if TYPE_CHECKING:
+    from penstock.runtime.operators.windows import Windowing
+
+_STATE = "_windows"
+
+Add = Callable[[Any, Any], Any]
+
+
+class AlignedWindows(OpenOperator):
+    """Windows at multiples of the slide, all of one size."""
+
+    layout = "tumbling or sliding windows"
+
+    def __init__(self, windowing: Windowing, host: OperatorHost) -> None:
+        assigner: Any = windowing.assigner
+        self._size: int = assigner.size
+        self._slide: int = getattr(assigner, "slide", assigner.size)
+        self._offset: int = assigner.offset
+        self._lateness = windowing.allowed_lateness
+        self._host = host
+        self._combine = windowing.combine
+        self._table, self._create, add = self._contents(windowing, host)
+        self._evaluation = Evaluation(windowing, host)
+        self._late = LateRecords(windowing, host)
+        self._ends: list[int] = []
+        """Starts of the windows that have not fired, the first at the front."""
+        self._cleanups: list[int] = []
+        """Starts of those that have fired and wait for late records."""
+        self._known = False
+        self.run = self._adding(add)
+        self._add = add
+
+    def process(self, value: Any) -> None:
+        self.run((value,))  # type: ignore[misc]
+
+    def _contents(
+        self, windowing: Windowing, host: OperatorHost
+    ) -> tuple[PaneTable, Callable[[], Any], Add]:
+        """Where contents are kept, what a window holds at first, how a record is added."""
+        keyed_state = host.keyed_state
+        assert keyed_state is not None
+        serializer = windowing.contents_type.serializer()
+        if windowing.combine is None:
+            elements = keyed_state.element_panes(_STATE, serializer)
+            return elements, list, _appending(elements)
+        fold = Fold.of(windowing.combine, host)
+        return keyed_state.panes(_STATE, serializer), fold.create, fold.add
+
+    # Records
+
+    def _adding(self, call: Add) -> Callable[[Iterable[Any]], None]:
+        """The loop over records."""
+        scope, slide, offset = self._host.scope, self._slide, self._offset
+        # Then the windows of a record depend on more than the start of its newest one.
+        uneven = self._size % slide != 0
+
+        def run(values: Iterable[Any]) -> None:
+            newest: int | None = None
+            panes: list[tuple[int, dict[Any, Any]]] = []
+            ended: list[int] = []
+            try:
+                for value in values:
+                    timestamp: Any = scope.timestamp
+                    start = timestamp - (timestamp - offset) % slide
+                    if start != newest or uneven:
+                        newest = start
+                        panes, ended = self._windows_of(timestamp, start)
+                    key = scope.key
+                    for begin, changed in panes:
+                        held = changed.get(key)
+                        if held is None:
+                            held = self._held(begin, changed, key)
+                        changed[key] = call(value, held)
+                    if not panes or ended:
+                        self._add_late(value, timestamp, key, ended, bool(panes))
+            except TypeError:
+                if scope.timestamp is None:
+                    raise InvalidProgramError.no_timestamps() from None
+                raise
+
+        return run
+
+    def _windows_of(
+        self, timestamp: int, newest: int
+    ) -> tuple[list[tuple[int, dict[Any, Any]]], list[int]]:
+        """The contents of a timestamp's windows, and the starts of those that have ended."""
+        ended_until = self._ended_until(self.time.watermark)
+        panes: list[tuple[int, dict[Any, Any]]] = []
+        ended = []
+        for start in range(newest, timestamp - self._size, -self._slide):
+            if start <= ended_until:
+                ended.append(start)
+            else:
+                panes.append((start, self._pane(start, self._ends)))
+        return panes, ended
+
+    def _ended_until(self, watermark: int) -> int:
+        """The start of the last window that has ended at a watermark, if there is one."""
+        return watermark - self._size + 1
+
+    def _pane(self, start: int, waiting: list[int]) -> dict[Any, Any]:
+        """The changed contents of a window, which is made if it is new."""
+        self._know()
+        panes = self._table.panes
+        found = panes.get(start)
+        if found is None:
+            found = self._table.pane(start)
+            heapq.heappush(waiting, start)
+        return found.changed
+
+    def _held(self, start: int, changed: dict[Any, Any], key: Any) -> Any:
+        """What a key's window holds, if it was not changed in this epoch."""
+        if key in changed:
+            return changed[key]
+        found = self._table.find(start, key)
+        return self._create() if found is None else found
+
+    def _add_late(
+        self, value: Any, timestamp: int, key: Any, ended: list[int], added: bool
+    ) -> None:
+        """A record some of whose windows have ended: those that still wait fire again at once."""
+        gone_until = self._ended_until(self.time.watermark) - self._lateness
+        for start in ended:
+            if start > gone_until:
+                added = True
+                changed = self._pane(start, self._cleanups)
+                changed[key] = self._add(value, self._held(start, changed, key))
+                self._fire(start, [(key, self._table.of_key(start, key))])
+        if not added and timestamp + self._lateness <= self.time.watermark:
+            self._host.scope.timestamp = timestamp
+            self._late.handle(value)
+
+    # Time
+
+    def _know(self) -> None:
+        """Find out which windows are open, once per instance."""
+        if not self._known:
+            self._known = True
+            ended_until = self._ended_until(self.time.watermark)
+            for start in self._table.panes:
+                heapq.heappush(self._ends if start > ended_until else self._cleanups, start)
+
+    def control(self, control: Control) -> None:
+        kind, time = control
+        if kind == WATERMARK:
+            self._know()
+            self.time.watermark = time
+            self._advance(self._ended_until(time))
+        self.pass_on(control)
+
+    def resume(self, control: Control) -> None:
+        super().control(control)
+
+    def next_timer(self, until: int) -> int | None:
+        self._know()
+        waits = ((self._ends, 0), (self._cleanups, self._lateness))
+        times = [starts[0] + self._size - 1 + longer for starts, longer in waits if starts]
+        first = min(times, default=None)
+        return first if first is not None and first <= until else None
+
+    def _advance(self, ended_until: int) -> None:
+        waiting = self._ends
+        while waiting and waiting[0] <= ended_until:
+            start = heapq.heappop(waiting)
+            # In the order of time: what was over before this one ended is cleared before it fires.
+            self._drop_until(start - 1)
+            contents: Iterable[tuple[Any, Any]] = self._table.contents(start)
+            if self._host.in_order:  # otherwise keys come as epochs have left them in the table
+                contents = sorted(contents, key=lambda held: encode_key(held[0]))
+            self._fire(start, contents)
+            heapq.heappush(self._cleanups, start)
+        self._drop_until(ended_until)
+
+    def _drop_until(self, ended_until: int) -> None:
+        cleanups = self._cleanups
+        while cleanups and cleanups[0] <= ended_until - self._lateness:
+            self._drop(heapq.heappop(cleanups))
+
+    def _fire(self, start: int, contents: Iterable[tuple[Any, Any]]) -> None:
+        window = TimeWindow(start, start + self._size)
+        self._host.emit_run(self._evaluation.results(window, contents))
+
+    def _drop(self, start: int) -> None:
+        if self._evaluation.clears:
+            window, scope = TimeWindow(start, start + self._size), self._host.scope
+            for scope.key, _ in self._table.contents(start):
+                self._evaluation.clear(window)
+        self._table.drop(start)
+
+    def close(self) -> None:
+        self._evaluation.close()
+        close_function(self._combine)
+
+
+def _appending(table: ElementPanes) -> Add:
+    def add(value: Any, held: list[Any]) -> list[Any]:
+        held.append(value)
+        table.added += 1
+        return held
+
+    return add

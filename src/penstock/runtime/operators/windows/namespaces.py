@@ -1,0 +1,35 @@
+"""Windows as bytes, under which state and timers of a window are stored."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from typing import Any
+
+from penstock.datastream.window import CountWindow, GlobalWindow, TimeWindow
+from penstock.state.timers import time_bytes, time_of
+
+_TIME, _COUNT, _GLOBAL, _OTHER = b"t", b"c", b"g", b"p"
+_ID = struct.Struct(">q")
+
+
+def window_bytes(window: Any) -> bytes:
+    cls = window.__class__
+    if cls is TimeWindow:
+        return b"".join((_TIME, time_bytes(window.start), time_bytes(window.end)))
+    if cls is GlobalWindow:
+        return _GLOBAL
+    if cls is CountWindow:
+        return _COUNT + _ID.pack(window.id)
+    return _OTHER + pickle.dumps(window, 5)
+
+
+def window_of(data: bytes) -> Any:
+    kind = data[:1]
+    if kind == _TIME:
+        return TimeWindow(time_of(data[1:9]), time_of(data[9:]))
+    if kind == _GLOBAL:
+        return GlobalWindow.get()
+    if kind == _COUNT:
+        return CountWindow(_ID.unpack(data[1:])[0])
+    return pickle.loads(data[1:])
