@@ -78,7 +78,8 @@ AUTO_WATERMARK_INTERVAL = _option(
     "pipeline.auto-watermark-interval",
     _DURATION,
     200,
-    "Time between two periodic watermarks; 0 emits one per epoch only.",
+    "Time between two periodic watermarks within an epoch; each epoch ends with one, too. 0 for no "
+    "periodic watermarks at all.",
 )
 OBJECT_REUSE = _option(
     "pipeline.object-reuse",

@@ -18,7 +18,7 @@ from penstock.datastream.connectors.base import (
 )
 from penstock.datastream.connectors.datagen import DataGeneratorSource, GeneratorFunction
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.errors import InvalidArgumentError
 
 NO_WATERMARKS = WatermarkStrategy.no_watermarks()
 
@@ -143,10 +143,3 @@ def test_resumed_at_its_position(restartable_env: Any, collect_until_error: Any,
     assert "half-way" in str(error)
     assert 20 <= len(first) <= 60
     assert sorted(first + second) == list(range(100))
-
-
-def test_watermarks_come_later(env: StreamExecutionEnvironment) -> None:
-    monotonous = WatermarkStrategy.for_monotonous_timestamps()
-
-    with pytest.raises(UnsupportedFeatureError, match="no_watermarks"):
-        env.from_source(Letters(), monotonous, "letters")

@@ -1,18 +1,25 @@
-"""Rows B2, B4, B5: timestamps and watermarks, from their source through exchanges and unions."""
+"""Rows B1 to B5: timestamps and watermarks, from their source through exchanges and unions."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.common import Duration, WatermarkStrategy
+from penstock.common import Duration, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
-from penstock.datastream import KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment
-from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.datastream import (
+    KeyedProcessFunction,
+    ProcessFunction,
+    StreamExecutionEnvironment,
+    TimeCharacteristic,
+)
+from penstock.errors import InvalidArgumentError
+from penstock.testing import ScriptedSource
 
-MIN = -(1 << 63)
+MIN, MAX = -(1 << 63), (1 << 63) - 1
 
 
 class Shown(ProcessFunction):
@@ -96,49 +103,172 @@ class Alarm(KeyedProcessFunction):
 def test_the_slower_of_two_united_streams_decides(make_env: Any) -> None:
     env = make_env({"penstock.source.max-records-per-epoch": "1"})
     fast = env.from_collection([("x", 5), ("x", 1000), ("x", 2000)])
-    slow = env.from_collection([("x", 1), ("x", 8), ("x", 12)])
+    slow = env.from_collection([("x", 1), ("x", 8), ("x", 12), ("x", 13)])
     fast = fast.assign_timestamps_and_watermarks(bounded())
     slow = slow.assign_timestamps_and_watermarks(bounded())
 
     alarm = fast.union(slow).key_by(lambda r: r[0]).process(Alarm())
 
-    assert list(alarm.execute_and_collect()) == [11]
+    assert next(iter(alarm.execute_and_collect())) == 11
 
 
 def test_an_idle_stream_holds_nobody_back(make_env: Any) -> None:
-    env = make_env({"penstock.source.max-records-per-epoch": "1"})
-    ends = env.from_collection([("x", 1)])
-    goes_on = env.from_sequence(1, 40).map(lambda n: ("x", n * 10))
-    ends = ends.assign_timestamps_and_watermarks(bounded().with_idleness(Duration.of_millis(1)))
-    goes_on = goes_on.assign_timestamps_and_watermarks(bounded())
+    """A later assigner has one generator per subtask, and goes idle as a whole."""
 
-    alarm = ends.union(goes_on).key_by(lambda r: r[0]).process(Alarm())
+    def first_alarm(strategy: WatermarkStrategy) -> int:
+        env = make_env({"penstock.source.max-records-per-epoch": "1"})
+        silent = env.from_source(ScriptedSource([[("x", 1)], *([[]] * 45)])).map(lambda r: r)
+        goes_on = env.from_sequence(1, 40).map(lambda n: ("x", n * 10))
+        silent = silent.assign_timestamps_and_watermarks(strategy)
+        goes_on = goes_on.assign_timestamps_and_watermarks(bounded())
+        alarm = silent.union(goes_on).key_by(lambda r: r[0]).process(Alarm())
+        return min(alarm.execute_and_collect())
 
-    assert min(alarm.execute_and_collect()) < 400
-
-
-@pytest.mark.parametrize("stamp", [None, "1", 1.5])
-def test_a_timestamp_that_is_none(env: StreamExecutionEnvironment, stamp: Any) -> None:
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
-        lambda record, _: stamp
-    )
-    stream = env.from_elements(1).assign_timestamps_and_watermarks(strategy)
-    message = r"'Timestamps/Watermarks' \(.*test_watermarks.py.*an int, in milliseconds"
-    with pytest.raises(InvalidArgumentError, match=message):
-        list(stream.execute_and_collect())
+    assert first_alarm(bounded().with_idleness(Duration.of_millis(1))) < 400
+    assert first_alarm(bounded()) == MAX
 
 
-def test_records_without_timestamps(env: StreamExecutionEnvironment) -> None:
-    strategy = WatermarkStrategy.for_monotonous_timestamps()
-    stream = env.from_elements(1).assign_timestamps_and_watermarks(strategy)
-    with pytest.raises(InvalidArgumentError, match="with_timestamp_assigner"):
-        list(stream.execute_and_collect())
+def slowly(record: Any) -> Any:
+    time.sleep(0.004)
+    return record
 
 
-def test_alignment_is_refused(env: StreamExecutionEnvironment) -> None:
-    aligned = bounded().with_watermark_alignment("group", Duration.of_seconds(1))
-    with pytest.raises(UnsupportedFeatureError, match="alignment"):
-        env.from_elements(1).assign_timestamps_and_watermarks(aligned)
+@pytest.mark.parametrize(("interval", "moves"), [(20, True), (100_000, False), (0, False)])
+def test_periodic_watermarks_come_within_an_epoch_too(
+    make_env: Any, interval: int, moves: bool
+) -> None:
+    env = make_env({"parallelism.default": "1"})
+    env.get_config().set_auto_watermark_interval(interval)
+    records = [("r", n) for n in range(60)]
+    stream = env.from_source(ScriptedSource([records]), bounded(), "r").map(slowly).process(Shown())
+
+    met = [watermark for _, _, watermark in stream.execute_and_collect()]
+
+    assert met[0] == MIN
+    assert met == sorted(met)
+    assert (met[-1] > MIN) is moves
+
+
+@pytest.mark.parametrize(("interval", "met"), [(100_000, [MIN, 0, 1]), (0, [MIN, MIN, MIN])])
+def test_every_epoch_ends_with_a_periodic_watermark_unless_there_are_none(
+    make_env: Any, interval: int, met: list[int]
+) -> None:
+    env = make_env()
+    script = ScriptedSource([[("r", 1)], [("r", 2)], [("r", 3)]])
+    stream = env.from_source(script, bounded(), "r").global_().process(Shown())
+    env.get_config().set_auto_watermark_interval(interval)  # also after the program was built
+
+    assert [watermark for _, _, watermark in stream.execute_and_collect()] == met
+
+
+class Backward(WatermarkGenerator):
+    """Says 10 and then 5."""
+
+    def __init__(self) -> None:
+        self._next = 10
+
+    def on_event(self, event: Any, timestamp: int, output: Any) -> None:
+        output.emit_watermark(self._next)
+        self._next = 5
+
+    def on_periodic_emit(self, output: Any) -> None:
+        pass
+
+
+def test_time_never_goes_back(env: StreamExecutionEnvironment) -> None:
+    strategy = WatermarkStrategy.for_generator(Backward).with_timestamp_assigner(by_second)
+    records = [("a", 1), ("b", 2), ("c", 3)]
+    stream = env.from_source(ScriptedSource([records]), strategy, "r").process(Shown())
+    assert [met for _, _, met in stream.execute_and_collect()] == [MIN, 10, 10]
+
+
+class ByTheClock(WatermarkGenerator):
+    """Says a watermark whenever it is asked, records or not."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def on_event(self, event: Any, timestamp: int, output: Any) -> None:
+        pass
+
+    def on_periodic_emit(self, output: Any) -> None:
+        self._asked += 1
+        output.emit_watermark(self._asked)
+
+
+def test_a_generator_is_asked_although_no_records_come(env: StreamExecutionEnvironment) -> None:
+    env.get_config().set_auto_watermark_interval(Duration.of_hours(1))
+    strategy = WatermarkStrategy.for_generator(ByTheClock).with_timestamp_assigner(by_second)
+    source = ScriptedSource([[("a", 1)], *([[]] * 8), [("b", 2)]])
+    stream = env.from_source(source, strategy, "r").global_().process(Shown())
+    assert [met for _, _, met in stream.execute_and_collect()] == [MIN, 9]
+
+
+def test_ingestion_time(env: StreamExecutionEnvironment) -> None:
+    """The clock's, one instant for an epoch; a silent split does not stop it."""
+    before = time.time() * 1000
+    script = {"a": [["a1", "a2"], [], ["a3"]], "silent": [[], [], []]}
+    strategy = WatermarkStrategy.for_ingestion_time()
+    stream = env.from_source(ScriptedSource(script), strategy, "r").global_().process(Shown())
+
+    found = {value: (stamp, met) for value, stamp, met in stream.execute_and_collect()}
+
+    (first, _), (second, met_second), (third, met_third) = (found[n] for n in ("a1", "a2", "a3"))
+    assert before - 1 <= first == second <= third <= time.time() * 1000
+    assert met_second == MIN
+    assert first <= met_third + 1 <= third
+
+
+def test_the_time_characteristic_of_flink_1(env: StreamExecutionEnvironment) -> None:
+    assert env.get_stream_time_characteristic() is TimeCharacteristic.EventTime
+    env.set_stream_time_characteristic(TimeCharacteristic.IngestionTime)
+    before = time.time() * 1000
+    stream = env.from_collection([1], Types.INT()).global_().process(Shown())
+    [(value, stamp, _)] = stream.execute_and_collect()
+    assert value == 1
+    assert before - 1 <= stamp <= time.time() * 1000
+
+    env.set_stream_time_characteristic(TimeCharacteristic.ProcessingTime)
+    assert env.get_config().get_auto_watermark_interval() == 0
+    with pytest.raises(InvalidArgumentError, match="a TimeCharacteristic"):
+        env.set_stream_time_characteristic("EventTime")  # type: ignore[arg-type]
+
+
+def test_reports_tell_how_far_time_is(env: StreamExecutionEnvironment) -> None:
+    reports: list[Any] = []
+    env.add_epoch_listener(reports.append)
+    script = {"fast": [[("f", 100)], [("f", 200)], []], "slow": [[("s", 10)], [("s", 20)], []]}
+    stream = env.from_source(ScriptedSource(script), bounded(), "r").uid("source")
+    shown = stream.map(lambda r: r).uid("map").global_().process(Shown()).uid("shown")
+    list(shown.execute_and_collect())
+
+    found = [
+        [report.watermarks.get(uid) for uid in ("source", "map", "shown")] for report in reports
+    ]
+    assert found == [[9, 9, 9], [19, 19, 19], [MAX, MAX, MAX], [MAX, MAX, MAX]]
+
+
+@pytest.mark.parametrize("parallelism", ["1", "2"])
+@pytest.mark.parametrize("sources", [1, 2])
+def test_aligned_splits_wait_for_the_slowest(make_env: Any, parallelism: str, sources: int) -> None:
+    """Of one source or two: the fast one is ahead by the drift and one epoch's records at most."""
+    fast = [[("f", n * 100)] for n in range(1, 6)]
+    slow = [[("s", n * 10)] for n in range(1, 61)]
+    env = make_env({"parallelism.default": parallelism})
+    aligned = bounded().with_watermark_alignment("g", Duration.of_millis(50))
+    if sources == 1:
+        stream = env.from_source(ScriptedSource({"f": fast, "s": slow}), aligned, "both")
+    else:
+        first = env.from_source(ScriptedSource(fast), aligned, "fast")
+        stream = first.union(env.from_source(ScriptedSource(slow), aligned, "slow"))
+
+    reached = {"f": 0, "s": 0}
+    ahead = []
+    for kind, at in stream.global_().map(lambda r: r).execute_and_collect():
+        reached[kind] = at
+        ahead.append(reached["f"] - reached["s"])
+    assert reached == {"f": 500, "s": 600}
+    assert max(ahead) <= 100 + 50
 
 
 @pytest.mark.spark

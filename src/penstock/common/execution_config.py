@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from penstock import options
 from penstock.common.configuration import Configuration
+from penstock.common.time import Span, to_millis
 from penstock.errors import InvalidArgumentError
 
 __all__ = ["ExecutionConfig"]
@@ -53,8 +54,9 @@ class ExecutionConfig:
     def get_auto_watermark_interval(self) -> int:
         return self._config.get(options.AUTO_WATERMARK_INTERVAL)
 
-    def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        self._config.set(options.AUTO_WATERMARK_INTERVAL, interval)
+    def set_auto_watermark_interval(self, interval: Span) -> ExecutionConfig:
+        """Milliseconds or a Duration; 0 for no periodic watermarks."""
+        self._config.set(options.AUTO_WATERMARK_INTERVAL, to_millis(interval, "the interval"))
         return self
 
     def get_latency_tracking_interval(self) -> int:

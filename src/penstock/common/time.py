@@ -9,7 +9,7 @@ import datetime as dt
 import re
 from dataclasses import dataclass
 from functools import total_ordering
-from typing import Any
+from typing import Any, TypeAlias
 
 from penstock.errors import InvalidArgumentError
 
@@ -157,7 +157,10 @@ class Instant:
         return f"Instant<{self.seconds}, {self.nanos}>"
 
 
-def to_millis(value: Time | Duration | dt.timedelta | int, what: str) -> int:
+Span: TypeAlias = Time | Duration | dt.timedelta | int
+
+
+def to_millis(value: Span, what: str) -> int:
     """`value` in milliseconds; `what` names it in the error if it is no span, or a negative one."""
     millis = to_signed_millis(value, what)
     if millis < 0:

@@ -5,14 +5,13 @@ The runtime turns a strategy into a generator per source split; nothing here has
 
 from __future__ import annotations
 
-import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any
 
-from penstock.common.time import Duration, Time, to_millis
+from penstock.common.time import Duration, Span, to_millis
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 
 __all__ = [
@@ -24,8 +23,6 @@ __all__ = [
     "WatermarkOutput",
     "WatermarkStrategy",
 ]
-
-Span: TypeAlias = Duration | Time | dt.timedelta | int
 
 
 class TimestampAssigner(ABC):
@@ -60,6 +57,7 @@ class WatermarkGenerator(ABC):
 class WatermarkKind(Enum):
     NONE = "none"
     BOUNDED = "bounded"
+    INGESTION = "ingestion"
     CUSTOM = "custom"
 
 
@@ -112,6 +110,11 @@ class WatermarkStrategy:
         return WatermarkStrategy(WatermarkKind.CUSTOM, generator=generator)
 
     @staticmethod
+    def for_ingestion_time() -> WatermarkStrategy:
+        """Timestamps from the clock of the machine, as records enter; time goes on without any."""
+        return WatermarkStrategy(WatermarkKind.INGESTION)
+
+    @staticmethod
     def no_watermarks() -> WatermarkStrategy:
         return WatermarkStrategy()
 
@@ -119,6 +122,11 @@ class WatermarkStrategy:
         self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]
     ) -> WatermarkStrategy:
         """Take timestamps from a TimestampAssigner, or a function (value, timestamp) → ms."""
+        if self.kind is WatermarkKind.INGESTION:
+            raise InvalidArgumentError(
+                "for_ingestion_time takes timestamps from the clock; for timestamps of the records "
+                "use for_bounded_out_of_orderness or for_monotonous_timestamps"
+            )
         if not isinstance(timestamp_assigner, TimestampAssigner):
             if isinstance(timestamp_assigner, type) or not callable(timestamp_assigner):
                 raise InvalidArgumentError.of(
@@ -142,6 +150,12 @@ class WatermarkStrategy:
         max_allowed_watermark_drift: Span,
         update_interval: Span | None = None,
     ) -> WatermarkStrategy:
+        """A split that is ahead of the group's slowest by more than the drift is not read.
+
+        Looked at in every epoch, whatever the interval says.
+        """
+        if not isinstance(watermark_group, str) or not watermark_group:
+            raise InvalidArgumentError.of("watermark_group", "a non-empty str", watermark_group)
         interval = Duration.of_seconds(1) if update_interval is None else update_interval
         return replace(
             self,

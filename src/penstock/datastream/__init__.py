@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         StateBackend,
     )
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.time_characteristic import TimeCharacteristic
     from penstock.datastream.time_domain import TimeDomain
     from penstock.datastream.timerservice import TimerService
     from penstock.datastream.window import (
@@ -143,6 +144,7 @@ _MODULES = {
         "StateBackend",
     ),
     "stream_execution_environment": ("StreamExecutionEnvironment",),
+    "time_characteristic": ("TimeCharacteristic",),
     "time_domain": ("TimeDomain",),
     "timerservice": ("TimerService",),
     "window": (
@@ -214,6 +216,7 @@ __all__ = [
     "SourceFunction",
     "StateBackend",
     "StreamExecutionEnvironment",
+    "TimeCharacteristic",
     "TimeDomain",
     "TimeWindow",
     "TimerService",

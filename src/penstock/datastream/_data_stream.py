@@ -16,6 +16,7 @@ from penstock.datastream._stream_arguments import (
     partition_function,
     refusing,
     selector_of,
+    time_assigner,
 )
 from penstock.datastream.closeable_iterator import CloseableIterator
 from penstock.datastream.connectors.base import Sink
@@ -36,7 +37,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import WindowAssigner
 from penstock.datastream.windowed_stream import AllWindowedStream, count_windowed
-from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.errors import InvalidArgumentError
 from penstock.graph.location import user_location
 from penstock.graph.partitioning import (
     Broadcast,
@@ -54,7 +55,6 @@ from penstock.runtime.fields import getter, tuple_getter
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.sinks import CallSink, WriteSink
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
-from penstock.runtime.operators.timestamps import AssignTime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -157,17 +157,10 @@ class DataStream(OperatorSettings):
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """The same records with timestamps, and watermarks between them."""
-        if not isinstance(watermark_strategy, WatermarkStrategy):
-            raise InvalidArgumentError.of(
-                "watermark_strategy", "a WatermarkStrategy", watermark_strategy
-            )
-        if watermark_strategy.alignment is not None:
-            raise UnsupportedFeatureError.of("watermark alignment", "leave it out")
-        interval = self._env.get_config().get_auto_watermark_interval()
         before = self._env._graph.node(self._edges[0].source)
         node = self._add(
             "Timestamps/Watermarks",
-            AssignTime(watermark_strategy, interval),
+            time_assigner(watermark_strategy),
             # As many as before: mixing records of several subtasks would disturb their order.
             parallelism=before.fixed_parallelism or before.parallelism,
         )

@@ -15,7 +15,9 @@ from penstock.datastream._stream_arguments import later
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.spark_interface import local_slots, set_local_slots
+from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.errors import InvalidArgumentError
+from penstock.options import AUTO_WATERMARK_INTERVAL
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -25,6 +27,8 @@ _BUFFER_TIMEOUT_ENABLED = ConfigOption("execution.buffer-timeout.enabled", Optio
 _CHANGELOG: ConfigOption[bool | None] = ConfigOption(
     "state.changelog.enabled", OptionType.BOOLEAN, None
 )
+
+_WATERMARK_INTERVAL = 200
 
 REFUSED = {
     "add_source": "a SourceFunction wraps a Java class; write a Source in Python "
@@ -52,6 +56,7 @@ class EnvironmentSettings:
     """Base of `StreamExecutionEnvironment`."""
 
     _configuration: Configuration
+    _time_characteristic = TimeCharacteristic.EventTime
 
     @abstractmethod
     def get_checkpoint_config(self) -> CheckpointConfig:
@@ -72,6 +77,18 @@ class EnvironmentSettings:
         """Milliseconds, -1 if there is none."""
         enabled = self._configuration.get(_BUFFER_TIMEOUT_ENABLED)
         return self._configuration.get(_BUFFER_TIMEOUT) if enabled else -1
+
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> Self:
+        """Flink 1.x's way: for sources made from now on, and for the interval of watermarks."""
+        if not isinstance(characteristic, TimeCharacteristic):
+            raise InvalidArgumentError.of("characteristic", "a TimeCharacteristic", characteristic)
+        self._time_characteristic = characteristic
+        none = characteristic is TimeCharacteristic.ProcessingTime
+        self._configuration.set(AUTO_WATERMARK_INTERVAL, 0 if none else _WATERMARK_INTERVAL)
+        return self
+
+    def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        return self._time_characteristic
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
         """Accepted and without effect: Spark places tasks, by whole stages."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from penstock.common.typeinfo import TypeInformation, type_info_of
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.connectors.base import Sink
 from penstock.datastream.functions import (
     AggregateFunction,
@@ -40,6 +41,7 @@ from penstock.datastream.functions import (
 from penstock.datastream.window import Evictor, Trigger, WindowAssigner
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError, short_repr
 from penstock.runtime.fields import getter, tuple_getter
+from penstock.runtime.operators.timestamps import AssignTime
 
 C = TypeVar("C", bound=type)
 
@@ -104,6 +106,18 @@ def instance_of(method: str, kinds: tuple[type, ...], func: Any) -> Any:
 
 def _one(kind: type) -> str:
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+
+
+def time_assigner(strategy: Any, aligned: bool = False) -> AssignTime:
+    """What a WatermarkStrategy asks for; `aligned` says whether that may be alignment."""
+    if not isinstance(strategy, WatermarkStrategy):
+        raise InvalidArgumentError.of("watermark_strategy", "a WatermarkStrategy", strategy)
+    if strategy.alignment is not None and not aligned:
+        raise UnsupportedFeatureError.of(
+            "watermark alignment anywhere but at a source written in Python",
+            "give the strategy to from_source; only a reader of splits can let one wait",
+        )
+    return AssignTime(strategy)
 
 
 def _is_ours(func: Any) -> bool:

@@ -6,6 +6,7 @@ import os
 import queue
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -19,7 +20,7 @@ from penstock.common.typeinfo import TypeInformation, type_info_of
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream._data_stream import DataStream
 from penstock.datastream._environment_settings import REFUSED, EnvironmentSettings
-from penstock.datastream._stream_arguments import refusing
+from penstock.datastream._stream_arguments import refusing, time_assigner
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.closeable_iterator import CloseableIterator
@@ -36,6 +37,7 @@ from penstock.datastream.spark_interface import (
     source_of_frame,
     spool_for,
 )
+from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.driver.epoch_loop import EpochReport
 from penstock.driver.job import Job, RunningJob
 from penstock.errors import InvalidArgumentError, InvalidProgramError
@@ -200,10 +202,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         if not isinstance(source, Source):
             raise InvalidArgumentError.of("source", "a Source instance", source)
         declared = None if type_info is None else type_info_of(type_info)
-        stream = self._add_source(source_name, PythonSource(source), declared)
-        if watermark_strategy is None or watermark_strategy == WatermarkStrategy.no_watermarks():
-            return stream
-        return stream.assign_timestamps_and_watermarks(watermark_strategy)
+        time = None
+        if watermark_strategy not in (None, WatermarkStrategy.no_watermarks()):
+            time = time_assigner(watermark_strategy, aligned=True)
+        return self._add_source(source_name, PythonSource(source, time), declared)
 
     def from_spark(
         self,
@@ -211,6 +213,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         record_type: Any = None,
         bounded: bool | None = None,
         source_name: str = "Spark Source",
+        watermark_strategy: WatermarkStrategy | None = None,
     ) -> DataStream:
         """A stream of the rows of a Spark DataFrame, batch or streaming.
 
@@ -219,6 +222,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         job starts.
         """
         operator = source_of_frame(frame, record_type, bounded)
+        if watermark_strategy is not None:
+            operator = replace(operator, time=time_assigner(watermark_strategy))
         return self._add_source(source_name, operator, None)
 
     def _add_source(
@@ -228,6 +233,12 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         output_type: TypeInformation | None,
         fixed: int | None = None,
     ) -> DataStream:
+        if operator.time is None and self._time_characteristic is TimeCharacteristic.IngestionTime:
+            time = time_assigner(WatermarkStrategy.for_ingestion_time())
+            operator = replace(operator, time=time)
+        if operator.time is not None and output_type is not None:
+            # Timestamps are taken from records that are of this type already.
+            operator, output_type = replace(operator, record_type=output_type), None
         node = self._graph.add(
             f"Source: {name}",
             operator,

@@ -2,7 +2,8 @@
 
 State is found by operator uid and key group. A vertex whose operators and parallelism are as they
 were keeps its chains of files; any other gets a first link that names every file with a part of
-its state, which its subtasks then filter.
+its state, which its subtasks then filter. What operators keep beside keyed state goes to each of
+their new subtasks, from all of the old ones.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 
 from penstock.common.digests import text_digest
 from penstock.errors import CheckpointMismatchError
-from penstock.runtime.physical import PhysicalPlan, Vertex
+from penstock.runtime.physical import PhysicalOperator, PhysicalPlan, Vertex
 from penstock.state.broadcast_state import KIND as BROADCAST
 from penstock.state.key_groups import key_group_range
 from penstock.state.waiting import WAITING
@@ -120,9 +121,9 @@ def _subtask(manifest: Manifest, vertex: Vertex, subtask: int) -> SubtaskState:
         "",
         watermark=_watermark(manifest.vertices.get(vertex.uid)),
         operators={
-            operator.uid: kept[operator.uid][subtask % len(kept[operator.uid])]
+            operator.uid: _of_subtask(kept[operator.uid], operator, subtask)
             for operator in vertex.operators
-            if operator.uid in kept and getattr(operator.operator, "replicated", False)
+            if operator.uid in kept
         },
     )
     if not files:
@@ -131,14 +132,21 @@ def _subtask(manifest: Manifest, vertex: Vertex, subtask: int) -> SubtaskState:
     return replace(state, chain=(ChainLink(version, files),))
 
 
-def _kept(manifest: Manifest) -> dict[str, list[str]]:
+def _kept(manifest: Manifest) -> dict[str, tuple[str, ...]]:
     """What each operator keeps beside keyed state, of each subtask that has something."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for vertex in manifest.vertices.values():
         for subtask in vertex.subtasks:
-            for uid, kept in subtask.operators.items():
-                found.setdefault(uid, []).append(kept)
+            for uid, parts in subtask.operators.items():
+                found[uid] = found.get(uid, ()) + parts
     return found
+
+
+def _of_subtask(kept: tuple[str, ...], operator: PhysicalOperator, subtask: int) -> tuple[str, ...]:
+    """All of it, for the operator to choose from; of what is the same everywhere, one part."""
+    if getattr(operator.operator, "replicated", False):
+        return (kept[subtask % len(kept)],)
+    return kept
 
 
 def _is_broadcast(manifest: Manifest, uid: str) -> bool:

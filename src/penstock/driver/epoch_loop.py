@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,11 +17,13 @@ from typing import Any, NoReturn
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.driver.acceptance import judge
 from penstock.driver.committers import Prepared, prepared_by, stored_in
+from penstock.driver.source_time import SourceTime
 from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource, SparkSource
-from penstock.runtime.physical import PhysicalPlan
+from penstock.runtime.physical import PhysicalOperator, PhysicalPlan
+from penstock.runtime.watermarks import MIN_TIMESTAMP
 from penstock.state.state_types import check_types
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.crash_points import reach
@@ -53,6 +56,8 @@ class EpochReport:
     batch: int | None
     metrics: Mapping[str, list[Any]] = field(default_factory=dict)
     seconds_by_step: Mapping[str, float] = field(default_factory=dict)
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+    """Operator uid → how far its slowest subtask is in event time; absent before a watermark."""
 
     @property
     def idle(self) -> bool:
@@ -89,6 +94,9 @@ class EpochLoop:
         self._checkpointed = float("-inf")
         # What was prepared and could not be committed; unknown until the base has been seen to.
         self._uncommitted: Prepared | None = {} if base is None else None
+        self._time = SourceTime(plan)
+        self.rows_to_read: Mapping[str, int] = {}
+        """How many rows those Spark sources have of which that is known."""
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
 
@@ -116,17 +124,16 @@ class EpochLoop:
 
     def exhausted(self) -> bool:
         """Whether every Python source has been read to its end."""
-        for vertex in self.plan.vertices:
-            operator = vertex.operators[0].operator
-            if isinstance(operator, PythonSource):
-                uid = vertex.operators[0].uid
-                positions = self._positions(uid)
-                for split in self.plan.splits[uid]:
-                    if not positions.get(split.split_id, ("", False))[1]:
-                        return False
-                if not operator.bounded:
-                    return False
-        return True
+        return all(
+            self._read_to_its_end(vertex.operators[0])
+            for vertex in self.plan.vertices
+            if isinstance(vertex.operators[0].operator, PythonSource)
+        )
+
+    def _read_to_its_end(self, head: PhysicalOperator) -> bool:
+        positions = self._positions(head.uid)
+        finished = (positions.get(s.split_id, ("", False))[1] for s in self.plan.splits[head.uid])
+        return bool(head.operator.bounded) and all(finished)
 
     def _positions(self, uid: str) -> Mapping[str, tuple[str, bool]]:
         if self.base is None or uid not in self.base.sources:
@@ -161,6 +168,7 @@ class EpochLoop:
             self._run_again(order, verdict.conflict)
         before_commit = time.perf_counter()
         self._commit(order, acknowledgements, batch, offsets)
+        self._time.learn(order.clock, acknowledgements)
         self._checkpointed = time.monotonic()
         steps["commit"] = time.perf_counter() - before_commit
         self._again = 0
@@ -208,17 +216,38 @@ class EpochLoop:
             for vertex in self.plan.vertices:
                 for index, subtask in enumerate(base.vertices[vertex.uid].subtasks):
                     tokens[subtask_name(vertex.index, index)] = subtask.token
+        clock = int(time.time() * 1000)
         return EpochOrder(
             epoch=epoch,
             base=None if base is None else base.epoch,
-            clock=int(time.time() * 1000),
+            clock=clock,
             attempt=self._attempts,
             final=final,
             skip=self._must_skip(epoch, final),
             tokens=tokens,
             frozen_edges=tuple(sorted(self._frozen_edges)),
             positions=positions,
+            ended=self._ended(batch),
+            times=self._time.times(clock),
+            slowest=self._time.slowest(),
         )
+
+    def _ended(self, batch: int | None) -> tuple[int, ...]:
+        """The sources that have no more to give. Without a batch, no Spark source has."""
+        rows = {} if self.base is None else self.base.rows_read
+        found = []
+        for vertex in self.plan.vertices:
+            head = vertex.operators[0]
+            if isinstance(head.operator, PythonSource):
+                ended = self._read_to_its_end(head)
+            elif isinstance(head.operator, SparkSource):
+                all_read = rows.get(head.uid, 0) >= self.rows_to_read.get(head.uid, math.inf)
+                ended = head.operator.bounded and (batch is None or all_read)
+            else:
+                continue
+            if ended:
+                found.append(vertex.index)
+        return tuple(found)
 
     def _must_skip(self, epoch: int, final: bool) -> bool:
         """At most once: an epoch that was tried before is read and dropped."""
@@ -369,6 +398,7 @@ class EpochLoop:
                 batch=batch,
                 metrics=metrics,
                 seconds_by_step=steps,
+                watermarks=_watermarks(self.plan, acknowledgements),
             ),
         )
 
@@ -389,13 +419,26 @@ def _advanced(
         return before
     files = tuple(FileInfo.from_json(file) for file in acknowledgement.files)
     operators = {
-        uid: base64.b64encode(data).decode() for uid, data in acknowledgement.operator_state.items()
+        uid: (base64.b64encode(data).decode(),)
+        for uid, data in acknowledgement.operator_state.items()
     }
     return replace(
         before.with_segment(acknowledgement.token, epoch, files),
         watermark=acknowledgement.watermark,
         operators=operators,
     )
+
+
+def _watermarks(plan: PhysicalPlan, acknowledgements: list[Acknowledgement]) -> dict[str, int]:
+    lowest: dict[str, int] = {}
+    for a in acknowledgements:
+        operators = plan.vertices[a.vertex].operators
+        if isinstance(operators[0].operator, SparkSource) and not a.reached:
+            continue  # a task that had no records says nothing about its source
+        for operator in operators:
+            found = a.watermarks.get(operator.uid, MIN_TIMESTAMP)
+            lowest[operator.uid] = min(found, lowest.get(operator.uid, found))
+    return {uid: found for uid, found in lowest.items() if found > MIN_TIMESTAMP}
 
 
 def _summed(counts: Any) -> dict[str, int]:

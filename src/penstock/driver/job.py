@@ -166,6 +166,7 @@ class Job:
             epoch_seconds=self._epoch_seconds(),
             batch=self._is_batch(),
             parameters={**configuration.to_dict(), **self._parameters},
+            watermark_interval=configuration.get(options.AUTO_WATERMARK_INTERVAL),
         )
         plan = translate(self._nodes, self._defaults, settings)
         if settings.batch:

@@ -118,6 +118,7 @@ class SparkExecutor:
                 writer = writer.trigger(availableNow=True)
             else:
                 writer = writer.trigger(processingTime=f"{int(self._interval * 1000)} milliseconds")
+            loop.rows_to_read = self._frames.rows_to_read()
             self._query = writer.start()
         self._await_end(stopping)
 

@@ -47,7 +47,9 @@ class SourceFrames:
             and all(v.operators[0].operator.bounded for v in self._spark)
         )
         """Spark's sources are read up to what is there now; no call keeps the query going."""
-        self.ticking = self._has_python_sources and not self.ends_by_itself
+        calls = self._has_python_sources or plan.needs_clock
+        self.ticking = calls and not self.ends_by_itself
+        """Every batch calls Python's sources, if there are any; and there is always a batch."""
 
     def streaming(self) -> DataFrame:
         """The source stage of the streaming plan."""
@@ -60,6 +62,18 @@ class SourceFrames:
         if self.ticking:
             frames.append(self._as_calls(self._ticks()))
         return reduce(DataFrame.union, frames)
+
+    def rows_to_read(self) -> dict[str, int]:
+        """How many rows the batch frames have, by uid, if their end must be known from that."""
+        if self.ends_by_itself:
+            return {}
+        found: dict[str, int] = {}
+        for vertex in self._spark:
+            frame = vertex.operators[0].operator.frame
+            if not frame.isStreaming:
+                rows = self._session.read.schema(frame.schema).parquet(self._rows(vertex))
+                found[vertex.operators[0].uid] = rows.count()
+        return found
 
     def calls(self) -> DataFrame:
         """The source stage of an epoch without a batch: calls only."""
@@ -101,12 +115,15 @@ class SourceFrames:
     def _spooled(self, vertex: Vertex, frame: DataFrame) -> DataFrame:
         """A batch frame as a stream: written once beside the checkpoint, then read file by file,
         so that a restart goes on where it was."""
-        path = f"{self._layout.source(vertex.uid)}/rows"
+        path = self._rows(vertex)
         if not _exists(f"{path}/_SUCCESS"):
             frame.write.mode("overwrite").parquet(path)
         reader = self._reader(f"rows_{_identifier(vertex.uid)}").schema(frame.schema)
         most = _FILES_PER_SUBTASK * vertex.parallelism
         return reader.option("maxFilesPerTrigger", most).parquet(path)
+
+    def _rows(self, vertex: Vertex) -> str:
+        return f"{self._layout.source(vertex.uid)}/rows"
 
     def _reader(self, name: str) -> DataStreamReader:
         reader = self._session.readStream

@@ -25,6 +25,12 @@ class EpochOrder:
     frozen_edges: tuple[int, ...] = ()
     positions: dict[str, tuple[str, bool]] = field(default_factory=dict)
     """Source uid and split id → (position, finished)."""
+    ended: tuple[int, ...] = ()
+    """The source vertices that have been read to their end."""
+    times: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    """Uid of what gives a Spark source its timestamps → watermark over all its tasks, idle."""
+    slowest: dict[str, int] = field(default_factory=dict)
+    """Group of aligned sources → the watermark of its slowest split."""
 
     def to_text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -33,6 +39,7 @@ class EpochOrder:
     def from_text(cls, text: str) -> EpochOrder:
         data = json.loads(text)
         data["frozen_edges"] = tuple(data["frozen_edges"])
+        data["ended"] = tuple(data["ended"])
         return cls(**data)
 
 
@@ -51,6 +58,10 @@ class Acknowledgement:
     """Receiver ("vertex/subtask") → how many payloads were sent to it."""
     watermark: int | None = None
     """How far the subtask's input is in event time."""
+    watermarks: dict[str, int] = field(default_factory=dict)
+    """Operator uid → how far it is in event time, if it has got anywhere."""
+    reached: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Operator uid → the watermarks of those parts of its input that hold time back."""
     operator_state: dict[str, bytes] = field(default_factory=dict)
     """Operator uid → what it needs to go on, beside keyed state."""
     files: list[dict[str, Any]] = field(default_factory=list)

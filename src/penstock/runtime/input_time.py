@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from penstock.graph.partitioning import Forward, Rescale, rescale_targets
+from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.operators.sources import SparkSource
-from penstock.runtime.physical import PhysicalEdge, PhysicalPlan, Vertex
+from penstock.runtime.physical import PhysicalEdge, PhysicalOperator, PhysicalPlan, Vertex
 from penstock.runtime.watermarks import (
+    IDLE,
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
     WATERMARK,
@@ -15,8 +17,9 @@ from penstock.runtime.watermarks import (
 )
 from penstock.storage.manifest import SubtaskState
 
-# Stands for all tasks of a Spark source, of which there are more or fewer in every epoch.
-_SPARK = -1
+# Stands for all that comes by an edge: from the tasks of a Spark source, of which there are more or
+# fewer in every epoch, or from producers that tell no watermarks.
+_ALL = -1
 
 
 class InputTime:
@@ -25,17 +28,20 @@ class InputTime:
     def __init__(
         self, plan: PhysicalPlan, vertex: Vertex, subtask: int, base: SubtaskState | None
     ) -> None:
-        edges = [plan.edges[index] for index in vertex.inputs if plan.edges[index].stamped]
-        self._spark = {edge.index for edge in edges if _from_spark(plan, edge)}
-        self._heard: dict[int, dict[int, int]] = {}
-        channels: list[Channel] = []
+        edges = [plan.edges[index] for index in vertex.inputs]
+        self._sources = {edge.index: _sources(plan, edge.source) for edge in edges}
+        self._spark = {
+            e.index: _assigner(plan, e) for e in edges if e.stamped and _from_spark(plan, e)
+        }
+        self._heard: dict[int, dict[int, tuple[int, bool]]] = {}
+        self._channels: dict[int, list[Channel]] = {}
         for edge in edges:
-            producers = [_SPARK] if edge.index in self._spark else _producers(plan, edge, subtask)
-            channels += [(edge.index, producer) for producer in producers]
-        unstamped = len(edges) < len(vertex.inputs)
+            # Input without timestamps has no event time, and holds that of the rest back.
+            whole = edge.index in self._spark or not edge.stamped
+            producers = [_ALL] if whole else _producers(plan, edge, subtask)
+            self._channels[edge.index] = [(edge.index, producer) for producer in producers]
         reached = MIN_TIMESTAMP if base is None or base.watermark is None else base.watermark
-        # Input without timestamps has no event time, and holds that of the rest back.
-        self._valve = Valve([*channels, (-1, -1)] if unstamped and channels else channels, reached)
+        self._valve = Valve([c for found in self._channels.values() for c in found], reached)
 
     @property
     def watermark(self) -> int:
@@ -52,29 +58,71 @@ class InputTime:
 
     def receive(self, edge: int, producer: int, control: Control) -> list[Control]:
         """What a control event of a channel means for the task."""
-        if edge in self._spark:
-            # Other tasks may still have older records: known when all have been read.
-            if control[0] == WATERMARK:
-                self._heard.setdefault(edge, {})[producer] = control[1]
-            return []
-        return self._valve.receive((edge, producer), control)
+        if edge not in self._spark:
+            return self._valve.receive((edge, producer), control)
+        # Other tasks may still have older records: known when all have been read.
+        heard = self._heard.setdefault(edge, {})
+        kind, time = control
+        before, _ = heard.get(producer, (MIN_TIMESTAMP, True))
+        heard[producer] = (time, False) if kind == WATERMARK else (before, kind == IDLE)
+        return []
 
     def sender(self, edge: int, producer: int) -> int:
         """A number for who sent a payload that is the same in every epoch. Tasks of a Spark source
         have none, so they share one."""
         return 0 if edge in self._spark else producer
 
-    def end_epoch(self, final: bool) -> list[Control]:
-        """The epoch's input is through; if `final`, all input is."""
-        if final:
+    def end_epoch(self, order: EpochOrder) -> list[Control]:
+        """The epoch's input is through; if it is the final one, all input is."""
+        if order.final:
             self._valve.watermark = MAX_TIMESTAMP
             return [(WATERMARK, MAX_TIMESTAMP)]
-        controls: list[Control] = []
-        for edge, heard in self._heard.items():
-            reached = [time for time in heard.values() if time > MIN_TIMESTAMP]
-            if reached:  # tasks without a record have no say
-                controls += self._valve.receive((edge, _SPARK), (WATERMARK, min(reached)))
-        return controls
+        passed: list[Control] = []
+        for edge, assigner in self._spark.items():
+            for control in self._of_spark(edge, assigner, order):
+                passed += self._valve.receive((edge, _ALL), control)
+        for edge, sources in self._sources.items():
+            if sources and sources.issubset(order.ended):
+                for channel in self._channels[edge]:
+                    passed += self._valve.receive(channel, (WATERMARK, MAX_TIMESTAMP))
+        return passed
+
+    def _of_spark(self, edge: int, assigner: str, order: EpochOrder) -> list[Control]:
+        """What the tasks of a Spark source have come to; those without a record have no say."""
+        active = [time for time, idle in self._heard.get(edge, {}).values() if not idle]
+        if active:
+            return [(WATERMARK, min(active))]
+        watermark, idle = order.times.get(assigner, (MIN_TIMESTAMP, False))
+        return [(WATERMARK, watermark), (IDLE, 0)] if idle else [(WATERMARK, watermark)]
+
+
+def _sources(plan: PhysicalPlan, vertex: int) -> frozenset[int]:
+    """The source vertices that a vertex gets its records from, by whatever way."""
+    seen: set[int] = set()
+    todo = [vertex]
+    while todo:
+        at = todo.pop()
+        if at not in seen:
+            seen.add(at)
+            todo += [plan.edges[index].source for index in plan.vertices[at].inputs]
+    return frozenset(at for at in seen if not plan.vertices[at].inputs)
+
+
+def _assigner(plan: PhysicalPlan, edge: PhysicalEdge) -> str:
+    """The uid of what gave timestamps to the records of an edge, in the task that sends them."""
+    before: dict[int, PhysicalOperator] = {}
+    sender: PhysicalOperator | None = None
+    for operator in plan.vertices[edge.source].operators:
+        for output in operator.outputs:
+            if output.operator is not None:
+                before[output.operator] = operator
+            elif output.edge == edge.index:
+                sender = operator
+    operators = plan.vertices[edge.source].operators
+    assert sender is not None
+    while not getattr(sender.operator, "timestamps", False):
+        sender = before[operators.index(sender)]
+    return sender.uid
 
 
 def _from_spark(plan: PhysicalPlan, edge: PhysicalEdge) -> bool:

@@ -84,6 +84,8 @@ class JobSettings:
     """A Python source reads no longer than this in one epoch."""
     batch: bool
     parameters: dict[str, str] = field(default_factory=dict)
+    watermark_interval: int = 200
+    """Milliseconds between two periodic watermarks; 0 if there are to be none."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,12 @@ class PhysicalPlan:
     edges: tuple[PhysicalEdge, ...]
     splits: dict[str, tuple[Split, ...]] = field(default_factory=dict)
     """The splits of Python sources by operator uid."""
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether time passes for some operator even if no records come."""
+        operators = (operator for vertex in self.vertices for operator in vertex.operators)
+        return any(getattr(operator.operator, "needs_clock", False) for operator in operators)
 
     @property
     def levels(self) -> int:

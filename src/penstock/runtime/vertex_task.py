@@ -36,6 +36,7 @@ from penstock.runtime.operators.base import (
     OperatorTime,
     one_by_one,
     passing,
+    stamped,
 )
 from penstock.runtime.operators.ordered import Ordered
 from penstock.runtime.operators.sources import SparkSource
@@ -50,7 +51,7 @@ from penstock.runtime.physical import (
 from penstock.runtime.plan_file import copied
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.stores import base_manifest, spill_store, store_at
-from penstock.runtime.watermarks import Control
+from penstock.runtime.watermarks import MIN_TIMESTAMP, Control
 from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
 from penstock.state.backend import NO_KEY, KeyScope, StateBase
 from penstock.state.key_groups import key_group_range
@@ -171,7 +172,7 @@ class VertexTask:
         scope.timestamp = None
         records: Iterable[Any] = values if part == _WHOLE else values[part]
         if timestamps is not None:
-            records = _stamped(timestamps[part], records, scope)
+            records = stamped(timestamps[part], records, scope)
         if edge in self._selectors:
             records = _keyed(self._selectors[edge], records, scope)
         elif self._selectors:
@@ -194,7 +195,7 @@ class VertexTask:
 
     def end(self) -> Acknowledgement:
         """Finish the epoch: flush, prepare the sinks, write the changes of state."""
-        self._control(self._input_time.end_epoch(self._order.final))
+        self._control(self._input_time.end_epoch(self._order))
         for operator in self.operators:
             operator.end_epoch()
         if self._order.final:
@@ -203,6 +204,10 @@ class VertexTask:
         acknowledgement = Acknowledgement(self.vertex.index, self.subtask, self.token)
         sent = sum(writer.end_epoch() for writer in self._writers.values())
         for described, operator in zip(self.vertex.operators, self.operators, strict=True):
+            if operator.time.watermark > MIN_TIMESTAMP:
+                acknowledgement.watermarks[described.uid] = operator.time.watermark
+            if reached := operator.reached():
+                acknowledgement.reached[described.uid] = reached
             if (kept := operator.snapshot()) is not None:
                 acknowledgement.operator_state[described.uid] = kept
             if types := operator.state_types():
@@ -347,12 +352,13 @@ class VertexTask:
             order=lambda: self._order,
             init_context=lambda: self._init_context(described.uid),
             batch=self._settings.batch,
+            watermark_interval=self._settings.watermark_interval,
         )
 
-    def _restored_state(self, uid: str) -> bytes | None:
+    def _restored_state(self, uid: str) -> list[bytes]:
         base = self._base_state()
-        kept = None if base is None else base.operators.get(uid)
-        return None if kept is None else base64.b64decode(kept)
+        kept = () if base is None else base.operators.get(uid, ())
+        return [base64.b64decode(part) for part in kept]
 
     def _passing_on(
         self, described: PhysicalOperator, opened: dict[int, OpenOperator]
@@ -519,11 +525,6 @@ def _has_time(plan: PhysicalPlan, vertex: Vertex) -> bool:
 
 def _drop(value: Any) -> None:
     """Where results go that nobody reads."""
-
-
-def _stamped(timestamps: list[Any], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:
-    for scope.timestamp, value in zip(timestamps, values, strict=True):
-        yield value
 
 
 def _keyed(call: Callable[[Any], Any], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:

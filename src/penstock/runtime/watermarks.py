@@ -1,13 +1,14 @@
-"""Event time as a task sees it: a watermark per input channel, and what follows from all of them.
+"""Event time as it follows from several channels: the slowest that is not idle decides.
 
-A channel is one producing subtask on one edge. Every producer tells its watermark and whether it is
-idle at the end of every epoch, so nothing about channels outlives an epoch: one that has not been
-heard of yet is where the task itself is, since the task is where the slowest channel was.
+A channel is one producing subtask on one edge, or one split of a source. Every producer tells its
+watermark and whether it is idle at the end of every epoch, so nothing about those outlives an
+epoch: one that has not been heard of yet is where the task itself is, since the task is where the
+slowest channel was. Splits are known to their source alone, which keeps them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 MIN_TIMESTAMP = -(1 << 63)
 MAX_TIMESTAMP = (1 << 63) - 1
@@ -17,16 +18,21 @@ WATERMARK, IDLE, ACTIVE = 0, 1, 2
 Control = tuple[int, int]
 """A kind and a time, which only a watermark has."""
 
-Channel = tuple[int, int]
-"""Edge and producing subtask."""
+Channel = Hashable
 
 
 class Valve:
-    """Lets a watermark through when all channels that are not idle have reached it."""
+    """Lets a watermark through when all channels that are not idle have reached it.
 
-    def __init__(self, channels: Iterable[Channel], watermark: int = MIN_TIMESTAMP) -> None:
+    If all are idle, `leap` lets the newest of their watermarks through: none is held back then.
+    """
+
+    def __init__(
+        self, channels: Iterable[Channel], watermark: int = MIN_TIMESTAMP, leap: bool = True
+    ) -> None:
         self.watermark = watermark
         self.idle = False
+        self._leap = leap
         self._channels = tuple(channels)
         self._watermarks: dict[Channel, int] = {}
         self._idle: set[Channel] = set()
@@ -37,26 +43,36 @@ class Valve:
         self._watermarks = dict.fromkeys(self._channels, self.watermark)
         self._idle.clear()
 
+    def restore(self, channel: Channel, watermark: int, idle: bool) -> None:
+        """Where a channel was. Nothing passes on until one says something."""
+        self._watermarks[channel] = watermark
+        if idle:
+            self._idle.add(channel)
+
     def receive(self, channel: Channel, control: Control) -> list[Control]:
         """What passes on after a channel said something."""
         kind, time = control
         if kind == WATERMARK:
+            before = self._watermarks.get(channel, MIN_TIMESTAMP)
+            self._watermarks[channel] = max(time, before)
+            if before > self.watermark and channel not in self._idle:
+                return []  # another one is the slowest, and still where it was
             self._idle.discard(channel)
-            self._watermarks[channel] = max(time, self._watermarks.get(channel, MIN_TIMESTAMP))
         elif kind == IDLE:
             self._idle.add(channel)
         else:
             self._idle.discard(channel)
-        return self._changes()
+        return self.changes()
 
-    def _changes(self) -> list[Control]:
+    def changes(self) -> list[Control]:
+        """What has not been passed on yet."""
         changes: list[Control] = []
         active = [w for c, w in self._watermarks.items() if c not in self._idle]
         if self.idle and active:
             self.idle = False
             changes.append((ACTIVE, 0))
-        # If all have gone idle, the one that held back the others does so no more.
-        reached = min(active) if active else max(self._watermarks.values(), default=self.watermark)
+        known = active or (self._watermarks.values() if self._leap else ())
+        reached = (min if active else max)(known, default=self.watermark)
         if reached > self.watermark:
             self.watermark = reached
             changes.append((WATERMARK, reached))

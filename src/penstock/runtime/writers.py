@@ -16,7 +16,6 @@ from penstock.graph.partitioning import (
     ByKey,
     Custom,
     Forward,
-    Global,
     Partitioning,
     Rebalance,
     Rescale,
@@ -214,12 +213,10 @@ class EdgeWriter:
         return self._posted
 
     def _targets(self) -> range:
-        """The receivers that have a bucket."""
+        """The receivers that have a bucket: all that are told of control events."""
         partitioning = self.edge.partitioning
         if isinstance(partitioning, Forward):
             return range(self._subtask, self._subtask + 1)
-        if isinstance(partitioning, Global):
-            return range(1)
         if isinstance(partitioning, Rescale):
             return rescale_targets(self._subtask, self._vertex.parallelism, self._receivers)
         return range(self._receivers)

@@ -36,8 +36,9 @@ class SubtaskState:
     token: str
     chain: tuple[ChainLink, ...] = ()
     watermark: int | None = None
-    operators: Mapping[str, str] = field(default_factory=dict)
-    """Operator uid → what it keeps beside keyed state, in base64."""
+    operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Operator uid → what it keeps beside keyed state, in base64. Several parts right after a
+    change of parallelism: what each of the former subtasks kept."""
 
     @property
     def version(self) -> str | None:
@@ -150,7 +151,8 @@ def _subtask(raw: dict[str, Any]) -> SubtaskState:
         )
         for link in raw["chain"]
     )
-    return SubtaskState(raw["token"], links, raw.get("watermark"), raw.get("operators", {}))
+    operators = {uid: tuple(parts) for uid, parts in raw.get("operators", {}).items()}
+    return SubtaskState(raw["token"], links, raw.get("watermark"), operators)
 
 
 def _source(raw: dict[str, Any]) -> SourceState:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
-
-from penstock.common.time import Duration, Time, to_millis
+from penstock.common.time import Span, to_millis
 from penstock.errors import InvalidArgumentError
-
-Span = Time | Duration | dt.timedelta | int
 
 
 class ManualClock:

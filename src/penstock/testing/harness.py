@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 import cloudpickle
 
+from penstock.common.time import Span
 from penstock.common.typeinfo import type_info_of
 from penstock.datastream._stream_arguments import selector_of
 from penstock.datastream.functions import (
@@ -43,7 +44,7 @@ from penstock.runtime.payload import HEADER_SIZE, encode_body
 from penstock.runtime.watermarks import MIN_TIMESTAMP
 from penstock.state.keys import check_key
 from penstock.storage.memory_store import MemoryStore
-from penstock.testing.clock import ManualClock, Span
+from penstock.testing.clock import ManualClock
 from penstock.testing.harness_task import HarnessTask, Surroundings
 
 _TOKEN = "00" * 8

@@ -97,8 +97,9 @@ class HarnessTask(VertexTask):
     def _base_state(self) -> None:
         """There is no manifest."""
 
-    def _restored_state(self, uid: str) -> bytes | None:
-        return self._surroundings.operator_state.get(uid)
+    def _restored_state(self, uid: str) -> list[bytes]:
+        kept = self._surroundings.operator_state.get(uid)
+        return [] if kept is None else [kept]
 
     def _make_keyed_state(self, uid: str) -> KeyedState:
         around = self._surroundings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -42,7 +42,7 @@ class _Script(NamedTuple):
 
 
 class ScriptedSource(Source):
-    """Gives each list of the script as one epoch, in one split, then ends.
+    """Gives each list of the script as one epoch, then ends.
 
     ``ScriptedSource([[1, 2], [3], []])`` makes an epoch of two records, one of one, and one of
     none. ``ScriptedSource.FAIL`` among the records raises `ScriptedFailure` when reading gets
@@ -50,23 +50,30 @@ class ScriptedSource(Source):
     reading goes on behind it. A job with the default settings fails for good at the first error;
     give it a restart strategy to see it recover.
 
-    The epochs are exact as long as they are shorter than
+    A dict makes a split of each of its scripts: ``{"a": [[1], [2]], "b": [[], [3]]}`` gives 1 from
+    split a in the first epoch, 2 and 3 from both in the second. A split whose script is shorter
+    than the others' comes to its end earlier; one is silent in epochs whose list is empty.
+
+    The epochs are exact as long as each split's are shorter than its part of
     ``penstock.source.max-records-per-epoch``.
     """
 
     FAIL: Final = _Cue.FAIL
 
-    def __init__(self, script: Iterable[Sequence[Any]]) -> None:
-        self._epochs = tuple(_records(epoch) for epoch in script)
+    def __init__(self, script: Iterable[Sequence[Any]] | Mapping[str, Iterable[Any]]) -> None:
+        scripts = script if isinstance(script, Mapping) else {"script": script}
+        self._scripts = {name: _epochs(found) for name, found in scripts.items()}
 
     @property
     def boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED
 
     def create_splits(self, parallelism: int) -> list[Split]:
-        if not self._epochs:
-            return []
-        return [Split("script", _Script(self._epochs, secrets.token_hex(8)), _Position(0, 0))]
+        return [
+            Split(name, _Script(epochs, secrets.token_hex(8)), _Position(0, 0))
+            for name, epochs in self._scripts.items()
+            if epochs
+        ]
 
     def create_reader(self, context: InitContext) -> SourceReader:
         return _ScriptReader()
@@ -99,6 +106,12 @@ def _fail_once(name: str) -> None:
     except FileExistsError:
         return
     raise ScriptedFailure("the script of this source says FAIL here")
+
+
+def _epochs(script: Any) -> tuple[tuple[Any, ...], ...]:
+    if isinstance(script, str | bytes) or not isinstance(script, Iterable):
+        raise InvalidArgumentError.of("a script", "a list of lists of records", script)
+    return tuple(_records(epoch) for epoch in script)
 
 
 def _records(epoch: Any) -> tuple[Any, ...]:

@@ -65,7 +65,18 @@ def test_refuses():
         strategy.with_idleness(0)
     with pytest.raises(InvalidArgumentError, match="max_out_of_orderness must be zero or longer"):
         WatermarkStrategy.for_bounded_out_of_orderness(-1)
-    with pytest.raises(InvalidArgumentError):
-        WatermarkStrategy.for_generator(3)
+    for bad in (3, None, Punctuated()):
+        with pytest.raises(InvalidArgumentError, match="a WatermarkGenerator class or a function"):
+            WatermarkStrategy.for_generator(bad)
+    with pytest.raises(InvalidArgumentError, match="max_out_of_orderness"):
+        WatermarkStrategy.for_bounded_out_of_orderness("5 s")
+    with pytest.raises(InvalidArgumentError, match="idle_timeout must be zero or longer"):
+        strategy.with_idleness(Duration.of_seconds(-1))
+    with pytest.raises(InvalidArgumentError, match="watermark_group must be a non-empty str"):
+        strategy.with_watermark_alignment("", 1)
+    with pytest.raises(InvalidArgumentError, match="max_allowed_watermark_drift"):
+        strategy.with_watermark_alignment("g", -1)
+    with pytest.raises(InvalidArgumentError, match="timestamps from the clock"):
+        WatermarkStrategy.for_ingestion_time().with_timestamp_assigner(lambda v, ts: 1)
     with pytest.raises(UnsupportedFeatureError, match="for_generator"):
         AssignerWithPeriodicWatermarksWrapper(None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -301,6 +302,39 @@ def test_a_new_stateless_operator_in_the_chain_keeps_the_state(job, plan_of):
     job.manifest, changed = adopt(job.manifest, longer, "/r", True)
     assert changed
     assert job.found() == job.expected
+
+
+# What operators keep beside keyed state
+
+
+def _with_kept(manifest: Manifest, vertex: str, kept: list[dict[str, tuple[str, ...]]]) -> Manifest:
+    state = manifest.vertices[vertex]
+    subtasks = tuple(
+        replace(subtask, operators=parts)
+        for subtask, parts in zip(state.subtasks, kept, strict=True)
+    )
+    vertices = {**manifest.vertices, vertex: replace(state, subtasks=subtasks)}
+    return replace(manifest, vertices=vertices)
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_every_new_subtask_gets_what_all_old_ones_kept(job, plan_of, after):
+    job.start(2)
+    kept = [{"count": ("a",), "gone": ("x",)}, {"count": ("b", "c")}]
+    before = _with_kept(job.manifest, "count", kept)
+    manifest, _ = adopt(before, plan_of(parallelism=after, max_parallelism=MAX), "/r", True)
+    found = [subtask.operators for subtask in manifest.vertices["count"].subtasks]
+    assert found == [{"count": ("a", "b", "c")}] * after
+
+
+def test_what_operators_kept_is_left_in_place_if_nothing_changes(job, plan_of):
+    job.start(2)
+    kept = [{"count": ("a",)}, {"count": ("b",)}]
+    before = _with_kept(job.manifest, "count", kept)
+    manifest, changed = adopt(before, plan_of(parallelism=2, max_parallelism=MAX), "/r", True)
+    assert not changed
+    assert [subtask.operators for subtask in manifest.vertices["count"].subtasks] == kept
+    assert Manifest.from_bytes("here", manifest.to_bytes()) == manifest
 
 
 # Types

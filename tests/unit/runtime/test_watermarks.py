@@ -59,3 +59,44 @@ def test_the_watermark_is_the_least_of_the_channels_best(told):
         best[channel] = max(best[channel], time)
         assert valve.watermark == min(best.values())
     assert [time for _, time in passed] == sorted({time for _, time in passed})
+
+
+def test_splits_that_are_all_idle_do_not_leap():
+    valve = Valve([A, B], leap=False)
+    valve.receive(A, (WATERMARK, 10))
+    valve.receive(A, (IDLE, 0))
+    assert valve.receive(B, (IDLE, 0)) == [(IDLE, 0)]
+    assert valve.watermark == MIN_TIMESTAMP
+
+
+def test_restored_channels_are_where_they_were():
+    valve = Valve([], 3)
+    valve.restore(A, 10, False)
+    valve.restore(B, 5, True)
+    assert valve.changes() == [(WATERMARK, 10)]
+    assert valve.receive(B, (ACTIVE, 0)) == []
+    assert valve.receive(A, (WATERMARK, 20)) == []
+    assert valve.receive(B, (WATERMARK, 15)) == [(WATERMARK, 15)]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([A, B]),
+            st.sampled_from([WATERMARK, WATERMARK, IDLE, ACTIVE]),
+            st.integers(0, 20),
+        )
+    )
+)
+def test_a_valve_is_never_behind_its_slowest_active_channel(told):
+    valve, best, idle = Valve([A, B]), {A: MIN_TIMESTAMP, B: MIN_TIMESTAMP}, set()
+    for channel, kind, time in told:
+        before = valve.watermark
+        valve.receive(channel, (kind, time))
+        if kind == WATERMARK:
+            best[channel] = max(best[channel], time)
+        (idle.add if kind == IDLE else idle.discard)(channel)
+        active = [at for found, at in best.items() if found not in idle]
+        assert valve.watermark >= before
+        assert valve.watermark >= (min(active) if active else max(best.values()))
+        assert valve.idle is (not active)

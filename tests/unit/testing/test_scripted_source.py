@@ -41,6 +41,16 @@ def test_epochs_are_cut_as_scripted(script: list[list[int]]) -> None:
     assert records_per_epoch(reports) == [len(epoch) for epoch in script]
 
 
+def test_splits_follow_their_own_scripts() -> None:
+    env = local_environment()
+    reports: list[EpochReport] = []
+    env.add_epoch_listener(reports.append)
+    source = ScriptedSource({"a": [[1], [], [2, 3]], "b": [[], [4]], "none": []})
+    assert [split.split_id for split in source.create_splits(1)] == ["a", "b"]
+    assert sorted(run_local(env.from_source(source).map(lambda value: value))) == [1, 2, 3, 4]
+    assert records_per_epoch(reports) == [1, 1, 2]
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -97,6 +107,9 @@ def test_a_failure_is_remembered_in_the_checkpoint(tmp_path: Any) -> None:
 def test_a_script_is_a_list_of_lists() -> None:
     for script in ([1, 2], ["ab"], [FAIL]):
         with pytest.raises(InvalidArgumentError, match="a list of records"):
+            ScriptedSource(script)  # type: ignore[arg-type]
+    for script in ("ab", {"split": 5}):
+        with pytest.raises(InvalidArgumentError, match="a list of lists of records"):
             ScriptedSource(script)  # type: ignore[arg-type]
 
 

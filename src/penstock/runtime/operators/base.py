@@ -51,8 +51,9 @@ class OperatorHost:
     emit_side: Callable[[OutputTag, Any], None]
     clock: Callable[[], int]
     time: OperatorTime
-    restored: Callable[[], bytes | None]
-    """What `snapshot` gave in the base's epoch."""
+    restored: Callable[[], list[bytes]]
+    """What `snapshot` gave in the base's epoch. If the parallelism has changed since, what it gave
+    in each of the former subtasks, for the operator to choose from."""
     make_room: Callable[[], None]
     """Writes early what has changed in keyed state, if it outgrows memory."""
     roving: bool
@@ -60,6 +61,8 @@ class OperatorHost:
     order: Callable[[], EpochOrder]
     init_context: Callable[[], InitContext]
     batch: bool
+    watermark_interval: int
+    """Milliseconds between two periodic watermarks; 0 if there are to be none."""
     in_order: bool = False
     """Whether records come in event-time order: results are then to be independent of epochs."""
 
@@ -101,6 +104,10 @@ class OpenOperator:
     def snapshot(self) -> bytes | None:
         """What a new instance needs to go on, beside keyed state."""
         return None
+
+    def reached(self) -> dict[str, int]:
+        """For the driver: the watermark of each part of the input that holds time back."""
+        return {}
 
     def state_types(self) -> dict[str, Any]:
         """Kind and type of each state that is in the snapshot, by name."""
@@ -146,7 +153,11 @@ def close_function(function: Any) -> None:
 
 
 class OperatorDescription(Protocol):
-    """What a graph node holds."""
+    """What a graph node holds.
+
+    May have `timestamps`, true if records leave with timestamps that they did not come with, and
+    `needs_clock`, true if epochs must follow one another even while no records come.
+    """
 
     def open(self, host: OperatorHost) -> OpenOperator: ...
 
@@ -168,6 +179,12 @@ def passing(results: Callable[[Iterable[Any]], Iterator[Any]], emit_run: EmitRun
         emit_run(results(values))
 
     return run
+
+
+def stamped(timestamps: list[Any], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:
+    """The values, each with its timestamp in the scope."""
+    for scope.timestamp, value in zip(timestamps, values, strict=True):
+        yield value
 
 
 def opened(function: Any, host: OperatorHost, method: str) -> Callable[..., Any]:

@@ -25,6 +25,7 @@ from penstock.runtime.operators.base import Input, OpenOperator, OperatorHost
 from penstock.runtime.operators.process import (
     ElementContext,
     Firing,
+    MayHaveTimers,
     ProcessOperator,
     element_input,
     firing,
@@ -35,7 +36,7 @@ from penstock.state.broadcast_state import BroadcastStates
 
 
 @dataclass(frozen=True)
-class BroadcastProcess:
+class BroadcastProcess(MayHaveTimers):
     """A BroadcastProcessFunction or KeyedBroadcastProcessFunction."""
 
     function: Any
@@ -45,7 +46,8 @@ class BroadcastProcess:
 
     def open(self, host: OperatorHost) -> OpenOperator:
         function = self.function
-        states = BroadcastStates(host.context.get_task_name(), self.descriptors, host.restored())
+        restored = next(iter(host.restored()), None)
+        states = BroadcastStates(host.context.get_task_name(), self.descriptors, restored)
         timers = timer_service(function, host)
         reading = ReadContext(host, timers, states)
         function.open(host.context)

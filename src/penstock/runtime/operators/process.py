@@ -143,8 +143,19 @@ def send_aside(emit_side: Callable[[OutputTag, Any], None], tag: Any, value: Any
     emit_side(tag, value)
 
 
+class MayHaveTimers:
+    """The description of a function that gets timers if it has an `on_timer`."""
+
+    function: Any
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether there may be timers of processing time."""
+        return _has_timers(self.function)
+
+
 @dataclass(frozen=True)
-class Process:
+class Process(MayHaveTimers):
     """A ProcessFunction or KeyedProcessFunction."""
 
     function: Any

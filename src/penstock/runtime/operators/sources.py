@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import Boundedness, ReadResult, Source, Split
-from penstock.runtime.operators.base import OpenOperator, OperatorHost
+from penstock.runtime.operators.base import OpenOperator, OperatorHost, stamped
+from penstock.runtime.operators.split_time import SplitTime
+from penstock.runtime.operators.timestamps import AssignTime
+from penstock.runtime.watermarks import MAX_TIMESTAMP, WATERMARK
 
 # Between looks at how much is waiting to be sent.
 _CHUNK = 10_000
@@ -20,23 +24,34 @@ class PythonSource:
     """A source written in Python. Reads on its own: no rows of Spark's are needed."""
 
     source: Source
+    time: AssignTime | None = None
+    """How its records get their timestamps, if that is to be known by split."""
+    record_type: TypeInformation | None = None
 
     @property
     def bounded(self) -> bool:
         return self.source.boundedness is Boundedness.BOUNDED
 
+    @property
+    def timestamps(self) -> bool:
+        return self.time is not None
+
     def open(self, host: OperatorHost) -> OpenPythonSource:
-        return OpenPythonSource(self.source, host)
+        return OpenPythonSource(self, host)
 
 
 class OpenPythonSource(OpenOperator):
     """Reads the splits of one subtask."""
 
-    def __init__(self, source: Source, host: OperatorHost) -> None:
-        self._reader = source.create_reader(host.init_context())
-        self._host = host
+    def __init__(self, described: PythonSource, host: OperatorHost) -> None:
+        self._reader = described.source.create_reader(host.init_context())
+        self._scope = host.scope
+        kind, time = described.record_type, described.time
+        self._convert = None if kind is None else kind.converter()
+        self._time = None if time is None else SplitTime(time.strategy, host, self.control)
         self.process = host.emit
-        self.run = host.emit_run
+        self._run = host.emit_run if self._time is None else self._time.run
+        self._unfinished: set[str] | None = None
 
     def read(
         self,
@@ -49,30 +64,66 @@ class OpenPythonSource(OpenOperator):
 
         With `skip` they are read and dropped. `count` is told of them.
         """
-        waiting = [split for split in splits if not split.finished]
-        share = max(1, most // max(1, len(waiting)))
-        for start in waiting:
+        unfinished = [split for split in splits if not split.finished]
+        self._begin([split.split.split_id for split in unfinished])
+        ready = [split for split in unfinished if not self._must_wait(split.split.split_id)]
+        share = max(1, most // max(1, len(ready)))
+        for start in ready:
             at, left = start, share
             while left > 0 and not at.finished:
                 result = self._reader.read(at.split, at.position, min(left, _CHUNK))
-                if not skip:
-                    self._emit(result)
+                if not skip and result.records:
+                    self._emit(at.split.split_id, result)
                 at = SplitPosition(at.split, result.position, result.finished)
                 left -= len(result.records)
                 count(len(result.records))
+                self._note(at)
                 yield at
                 if not result.records:
                     break
 
-    def _emit(self, result: ReadResult) -> None:
-        call = self._host.emit
-        scope = self._host.scope
-        if result.timestamps is None:
-            scope.timestamp = None
-            self._host.emit_run(result.records)
-        else:
-            for scope.timestamp, value in zip(result.timestamps, result.records, strict=True):
-                call(value)
+    def _begin(self, unfinished: list[str]) -> None:
+        self._unfinished = set(unfinished)
+        if self._time is not None:
+            self._time.begin(unfinished)
+
+    def _must_wait(self, split: str) -> bool:
+        return self._time is not None and self._time.must_wait(split)
+
+    def _emit(self, split: str, result: ReadResult) -> None:
+        self._scope.timestamp = None
+        records: Iterable[Any] = result.records
+        if self._convert is not None:
+            records = map(self._convert, records)
+        if result.timestamps is not None:
+            records = stamped(result.timestamps, records, self._scope)
+        if self._time is not None:
+            self._time.turn_to(split)
+        self._run(records)
+
+    def _note(self, at: SplitPosition) -> None:
+        """A split has been read up to here."""
+        split = at.split.split_id
+        if at.finished and self._unfinished is not None:
+            self._unfinished.discard(split)
+        if self._time is not None:
+            if at.finished:
+                self._time.finish_split(split)
+            else:
+                self._time.was_read(split)
+
+    def end_epoch(self) -> None:
+        if self._time is not None:
+            self._time.end_epoch()
+        if self._unfinished is not None and not self._unfinished:
+            # As far as this subtask goes, time has come to its end.
+            self.control((WATERMARK, MAX_TIMESTAMP))
+
+    def reached(self) -> dict[str, int]:
+        return self._time.reached() if self._time is not None else {}
+
+    def snapshot(self) -> bytes | None:
+        return self._time.snapshot() if self._time is not None else None
 
     def close(self) -> None:
         self._reader.close()
@@ -104,11 +155,23 @@ class SparkSource:
     bounded: bool
     frame: Any = None
     """Driver only; never pickled."""
+    time: AssignTime | None = None
+    """How its records get their timestamps."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "frame": None}
 
+    @property
+    def timestamps(self) -> bool:
+        return self.time is not None
+
+    @property
+    def needs_clock(self) -> bool:
+        return self.time is not None and self.time.needs_clock
+
     def open(self, host: OperatorHost) -> OpenOperator:
+        if self.time is not None:
+            return self.time.open(host)
         operator = OpenOperator()
         operator.process = host.emit
         operator.run = host.emit_run

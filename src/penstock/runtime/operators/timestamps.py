@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import pickle
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from penstock.common.watermark_strategy import (
-    WatermarkGenerator,
+    TimestampAssigner,
     WatermarkKind,
-    WatermarkOutput,
     WatermarkStrategy,
 )
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.codec import dump
-from penstock.runtime.operators.base import OpenOperator, OperatorHost, passing
+from penstock.runtime.operators.base import EmitRun, OpenOperator, OperatorHost, passing
+from penstock.runtime.operators.generators import BoundedGenerator, Progress
 from penstock.runtime.watermarks import (
-    ACTIVE,
     IDLE,
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
     WATERMARK,
     Control,
 )
+from penstock.state.backend import KeyScope
+
+_MOST_RECORDS = 8192
 
 
 @dataclass(frozen=True)
@@ -34,98 +36,58 @@ class AssignTime:
     """Gives records their timestamps and sends watermarks between them."""
 
     strategy: WatermarkStrategy
-    interval_millis: int
     timestamps: bool = True
     """Records that leave have some."""
 
+    @property
+    def needs_clock(self) -> bool:
+        """Whether time may move while no records come."""
+        strategy = self.strategy
+        own = strategy.kind in (WatermarkKind.CUSTOM, WatermarkKind.INGESTION)
+        return own or strategy.idle_timeout_millis is not None
+
     def open(self, host: OperatorHost) -> OpenOperator:
-        return _OpenAssignTime(self.strategy, self.interval_millis, host)
+        if host.roving:
+            return _OpenRoving(self.strategy, host)
+        return _OpenAssignTime(self.strategy, host)
 
 
-class _BoundedGenerator(WatermarkGenerator):
-    """The newest timestamp, less the bound, less a millisecond."""
+class Stamper(OpenOperator):
+    """Stamps records, and shows them to the generator of `progress`.
 
-    def __init__(self, bound: int) -> None:
-        self.newest = MIN_TIMESTAMP + bound + 1
-        self._bound = bound
+    `progress` may be another one for every run. Within a long run, `periodic` is called whenever
+    the interval for it has passed.
+    """
 
-    def on_event(self, event: Any, timestamp: int, output: WatermarkOutput) -> None:
-        self.newest = max(self.newest, timestamp)
+    progress: Progress
+    run: EmitRun
 
-    def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        output.emit_watermark(self.newest - self._bound - 1)
+    def __init__(self, strategy: WatermarkStrategy, host: OperatorHost) -> None:
+        self._interval = host.watermark_interval / 1000
+        self._next = time.monotonic() + self._interval
+        self._stride = 16 if self._interval > 0 else None
+        scope, emit, clock = host.scope, host.emit, host.clock
+        bounded = strategy.kind in (WatermarkKind.BOUNDED, WatermarkKind.INGESTION)
 
+        def ingestion(value: Any) -> int:
+            """The clock; but time does not go back if that is put back."""
+            return max(clock(), self.progress.watermark + 1)
 
-class _NoGenerator(WatermarkGenerator):
-    def on_event(self, event: Any, timestamp: int, output: WatermarkOutput) -> None: ...
-
-    def on_periodic_emit(self, output: WatermarkOutput) -> None: ...
-
-
-def _generator(strategy: WatermarkStrategy) -> WatermarkGenerator:
-    if strategy.kind is WatermarkKind.BOUNDED:
-        return _BoundedGenerator(strategy.out_of_orderness_millis)
-    if strategy.generator is not None:
-        return strategy.generator()
-    return _NoGenerator()
-
-
-class _OpenAssignTime(OpenOperator, WatermarkOutput):
-    """Also where the generator sends its watermarks."""
-
-    def __init__(self, strategy: WatermarkStrategy, interval: int, host: OperatorHost) -> None:
-        self._host = host
-        self._interval = interval / 1000
-        self._next = 0.0
-        self._emitted = MIN_TIMESTAMP
-        self._idle = False
-        self._idle_timeout = strategy.idle_timeout_millis
-        self._seen = False
-        self._last_seen: int | None = None
-        self._make = partial(_generator, strategy)
-        self._generator: WatermarkGenerator = self._make()
-        restored = None if host.roving else host.restored()
-        if restored is not None:
-            self._generator, self._emitted, self._last_seen = pickle.loads(restored)
-        extract = _extractor(strategy, host)
-        scope, emit = host.scope, host.emit
-        if isinstance(self._generator, _BoundedGenerator):
-            results = self._bounded_results(extract)
-        else:
-
-            def results(values: Iterable[Any]) -> Iterator[Any]:
-                call = self._generator.on_event
-                for value in values:
-                    scope.timestamp = stamp = extract(value)
-                    yield value
-                    call(value, stamp, self)
-
-        def process(value: Any) -> None:
-            self._see()
-            scope.timestamp = stamp = extract(value)
-            emit(value)
-            self._generator.on_event(value, stamp, self)
-
-        def run(values: Iterable[Any]) -> None:
-            records = iter(values)
-            for first in records:
-                self._see()
-                passed(chain((first,), records))
-            self._perhaps_emit()
-
-        passed = passing(results, host.emit_run)
-        self.process = process
-        self.run = run
-
-    def _bounded_results(
-        self, extract: Callable[[Any], int]
-    ) -> Callable[[Iterable[Any]], Iterator[Any]]:
-        """Without a call per record."""
-        scope = self._host.scope
+        taken = strategy.kind is WatermarkKind.INGESTION
+        extract = ingestion if taken else _extractor(strategy.timestamp_assigner, scope)
 
         def results(values: Iterable[Any]) -> Iterator[Any]:
-            generator = self._generator
-            assert isinstance(generator, _BoundedGenerator)
+            progress = self.progress
+            call = progress.generator.on_event
+            for value in values:
+                scope.timestamp = stamp = extract(value)
+                yield value
+                call(value, stamp, progress)
+
+        def bounded_results(values: Iterable[Any]) -> Iterator[Any]:
+            """Without a call per record."""
+            generator = self.progress.generator
+            assert isinstance(generator, BoundedGenerator)
             newest = generator.newest
             try:
                 for value in values:
@@ -136,14 +98,62 @@ class _OpenAssignTime(OpenOperator, WatermarkOutput):
             finally:
                 generator.newest = newest
 
-        return results
+        def process(value: Any) -> None:
+            self.progress.see()
+            scope.timestamp = stamp = extract(value)
+            emit(value)
+            self.progress.generator.on_event(value, stamp, self.progress)
 
-    # What comes from the input, and what the clock asks for
+        def run(values: Iterable[Any]) -> None:
+            records = iter(values)
+            for first in records:
+                self.progress.see()
+                passed(chain((first,), islice(records, self._stride)))
+                self._tick()
+
+        passed = passing(bounded_results if bounded else results, host.emit_run)
+        self.process = process
+        self.run = run
+
+    @abstractmethod
+    def periodic(self) -> None:
+        """Ask for watermarks."""
+
+    def _tick(self) -> None:
+        """After a stride. Strides are kept short against the interval."""
+        if self._stride is None:
+            return
+        now = time.monotonic()
+        if now < self._next:
+            self._stride = min(self._stride * 2, _MOST_RECORDS)
+            return
+        self._stride = max(1, self._stride // 2)
+        self._next = now + self._interval
+        self.periodic()
+
+
+class _OpenAssignTime(Stamper):
+    """One generator for all of a subtask's records."""
+
+    def __init__(self, strategy: WatermarkStrategy, host: OperatorHost) -> None:
+        super().__init__(strategy, host)
+        self._host = host
+        self.progress = Progress(strategy, self._say)
+        parts = [] if host.roving else [pickle.loads(part) for part in host.restored()]
+        if parts:
+            # Several after a change of parallelism: whose records come here now is not known.
+            self.progress.restore(min(parts, key=lambda state: state[1]))
+        self._to_tell = bool(parts)
 
     def begin_epoch(self) -> None:
-        if self._host.roving:
-            # What the last part of the input had come to says nothing about this one.
-            self._generator, self._emitted = self._make(), MIN_TIMESTAMP
+        if self._to_tell:  # what follows is as new as this
+            self._to_tell = False
+            self._tell()
+
+    def _tell(self) -> None:
+        self._say((WATERMARK, self.progress.watermark))
+        if self.progress.idle:
+            self._say((IDLE, 0))
 
     def control(self, control: Control) -> None:
         """Watermarks from upstream end here, but for the last one."""
@@ -151,55 +161,52 @@ class _OpenAssignTime(OpenOperator, WatermarkOutput):
         if kind != WATERMARK:
             self.pass_on(control)
         elif at == MAX_TIMESTAMP:
-            self._send(at)
+            self.periodic()
+            self.progress.emit_watermark(at)
 
     def end_epoch(self) -> None:
-        self._generator.on_periodic_emit(self)
-        now = self._host.clock()
-        if self._seen or self._last_seen is None:
-            self._last_seen, self._seen = now, False
-        elif self._idle_timeout is not None and now - self._last_seen >= self._idle_timeout:
-            self.mark_idle()
+        self.periodic()
+        self.progress.look(self._host.clock())
 
-    def _see(self) -> None:
-        """A record has come."""
-        self._seen = True
-        self.mark_active()
+    def periodic(self) -> None:
+        if self._interval > 0:
+            self.progress.periodic(self._host.clock())
 
-    def _perhaps_emit(self) -> None:
-        now = time.monotonic()
-        if self._interval > 0 and now >= self._next:
-            self._next = now + self._interval
-            self._generator.on_periodic_emit(self)
+    def snapshot(self) -> bytes | None:
+        return dump(self.progress.state())
 
-    # What the generator says
-
-    def emit_watermark(self, timestamp: int) -> None:
-        if timestamp > self._emitted:  # one that goes back says nothing
-            self.mark_active()
-            self._send(timestamp)
-
-    def mark_idle(self) -> None:
-        if not self._idle:
-            self._idle = True
-            self.pass_on((IDLE, 0))
-
-    def mark_active(self) -> None:
-        if self._idle:
-            self._idle = False
-            self.pass_on((ACTIVE, 0))
-
-    def _send(self, timestamp: int) -> None:
-        self._emitted = self.time.watermark = timestamp
-        self.pass_on((WATERMARK, timestamp))
-
-    def snapshot(self) -> bytes:
-        return dump((self._generator, self._emitted, self._last_seen))
+    def _say(self, control: Control) -> None:
+        if control[0] == WATERMARK:
+            self.time.watermark = control[1]
+        self.pass_on(control)
 
 
-def _extractor(strategy: WatermarkStrategy, host: OperatorHost) -> Callable[[Any], int]:
+class _OpenRoving(_OpenAssignTime):
+    """In a task of a Spark source, which has another part of the input in every epoch.
+
+    What the last part had come to says nothing about this one: a task begins where the driver
+    knows the whole source to be, and has no say until it has seen a record.
+    """
+
+    def __init__(self, strategy: WatermarkStrategy, host: OperatorHost) -> None:
+        super().__init__(strategy, host)
+        self._uid = host.init_context().operator_uid
+
+    def begin_epoch(self) -> None:
+        watermark, _ = self._host.order().times.get(self._uid, (MIN_TIMESTAMP, False))
+        self.progress.begin_anew(watermark)
+        self.progress.idle = True
+        self._tell()
+
+    def reached(self) -> dict[str, int]:
+        return {} if self.progress.idle else {"": self.progress.watermark}
+
+    def snapshot(self) -> None:
+        return None
+
+
+def _extractor(assigner: TimestampAssigner | None, scope: KeyScope) -> Callable[[Any], int]:
     """The timestamp of a record, checked."""
-    assigner, scope = strategy.timestamp_assigner, host.scope
     if assigner is None:
 
         def given(value: Any) -> int:

@@ -15,6 +15,7 @@ from penstock.runtime.operators.base import (
 )
 from penstock.runtime.operators.process import (
     ElementContext,
+    MayHaveTimers,
     ProcessOperator,
     element_input,
     firing,
@@ -66,7 +67,7 @@ class CoFlatMap:
 
 
 @dataclass(frozen=True)
-class CoProcess:
+class CoProcess(MayHaveTimers):
     """A CoProcessFunction or KeyedCoProcessFunction."""
 
     function: Any

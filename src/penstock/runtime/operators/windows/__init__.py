@@ -13,9 +13,15 @@ from typing import Any
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountTrigger,
+    DeltaTrigger,
+    EndOfStreamTrigger,
     EventTimeSessionWindows,
     EventTimeTrigger,
     Evictor,
+    NeverTrigger,
+    PurgingTrigger,
     SlidingEventTimeWindows,
     Trigger,
     TumblingEventTimeWindows,
@@ -27,6 +33,15 @@ from penstock.runtime.operators.windows.general import GeneralWindows
 from penstock.runtime.operators.windows.sessions import SessionWindows
 
 __all__ = ["Windowing"]
+
+_WITHOUT_CLOCK = (
+    ContinuousEventTimeTrigger,
+    CountTrigger,
+    DeltaTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +65,14 @@ class Windowing:
     """The windows of a whole stream, under one constant key: functions get no key."""
     default_trigger: bool = True
     """Whether the trigger is the assigner's own."""
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether the trigger may set timers of processing time; that of a user may."""
+        trigger: Any = self.trigger
+        while type(trigger) is PurgingTrigger:
+            trigger = trigger.nested_trigger
+        return type(trigger) not in _WITHOUT_CLOCK
 
     @property
     def contents_type(self) -> TypeInformation:

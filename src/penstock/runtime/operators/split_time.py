@@ -1,0 +1,115 @@
+"""Event time at a source: a generator for each split, of which the slowest decides."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.runtime.codec import dump
+from penstock.runtime.operators.base import OperatorHost
+from penstock.runtime.operators.generators import Progress
+from penstock.runtime.operators.timestamps import Stamper
+from penstock.runtime.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, WATERMARK, Control, Valve
+
+
+class SplitTime(Stamper):
+    """The time of a subtask's splits. What follows from all of them goes to `say`.
+
+    A split that has not been read yet holds the others back; one that is finished does not.
+    """
+
+    def __init__(
+        self, strategy: WatermarkStrategy, host: OperatorHost, say: Callable[[Control], None]
+    ) -> None:
+        super().__init__(strategy, host)
+        self._strategy = strategy
+        self._host = host
+        self._say = say
+        self._splits: dict[str, Progress] | None = None
+        self._read: set[str] = set()
+        self._valve = Valve(())
+
+    def begin(self, unfinished: Iterable[str]) -> None:
+        """These splits are there; the first time, where they were is looked up and told."""
+        self._read.clear()
+        if self._splits is not None:
+            return
+        watermarks, states = _merged(self._host.restored())
+        splits = self._splits = {}
+        self._valve = Valve((), min(watermarks, default=MIN_TIMESTAMP), leap=False)
+        for split in unfinished:
+            progress = splits[split] = Progress(self._strategy, partial(self._changed, split))
+            if split in states:
+                progress.restore(states[split])
+            self._valve.restore(split, progress.watermark, progress.idle)
+        if self._valve.watermark > MIN_TIMESTAMP:
+            self._say((WATERMARK, self._valve.watermark))
+        for control in self._valve.changes():
+            self._say(control)
+
+    def must_wait(self, split: str) -> bool:
+        """Whether a split is too far ahead of the slowest one that it is aligned with."""
+        alignment = self._strategy.alignment
+        if alignment is None or self._splits is None:
+            return False
+        slowest = self._host.order().slowest.get(alignment.group)
+        ahead = self._splits[split].watermark
+        return slowest is not None and ahead > slowest + alignment.max_drift_millis
+
+    def turn_to(self, split: str) -> None:
+        """The records that come now are this split's."""
+        assert self._splits is not None
+        self.progress = self._splits[split]
+
+    def was_read(self, split: str) -> None:
+        """All that there is of a split has been read, or as much as an epoch takes."""
+        self._read.add(split)
+
+    def finish_split(self, split: str) -> None:
+        """There will be no more of a split."""
+        assert self._splits is not None
+        self.periodic()
+        del self._splits[split]
+        self._read.discard(split)
+        self._changed(split, (WATERMARK, MAX_TIMESTAMP))
+
+    def end_epoch(self) -> None:
+        if self._splits is None:
+            return
+        self.periodic()
+        now = self._host.clock()
+        for split in self._read:
+            self._splits[split].look(now)
+
+    def periodic(self) -> None:
+        if self._interval > 0:
+            now = self._host.clock()
+            for progress in (self._splits or {}).values():
+                progress.periodic(now)
+
+    def reached(self) -> dict[str, int]:
+        """The watermarks of the splits that are not idle."""
+        splits = self._splits or {}
+        return {split: found.watermark for split, found in splits.items() if not found.idle}
+
+    def snapshot(self) -> bytes:
+        splits = self._splits or {}
+        states = {split: progress.state() for split, progress in splits.items()}
+        return dump((self._valve.watermark, states))
+
+    def _changed(self, split: str, control: Control) -> None:
+        for passed in self._valve.receive(split, control):
+            self._say(passed)
+
+
+def _merged(parts: Iterable[bytes]) -> tuple[list[int], dict[str, Any]]:
+    """The watermarks of the subtasks that were, and the states of all splits."""
+    watermarks, states = [], {}
+    for part in parts:
+        watermark, splits = pickle.loads(part)
+        watermarks.append(watermark)
+        states.update(splits)
+    return watermarks, states
