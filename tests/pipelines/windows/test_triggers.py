@@ -452,6 +452,34 @@ def test_a_merging_trigger_of_ones_own(golden: Any) -> None:
     )
 
 
+class RemembersItsStart(EventTimeTrigger):
+    """Has state that does not merge: it must be cleared with the windows that are no more."""
+
+    START = ValueStateDescriptor("start", Types.LONG())
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:
+        ctx.get_partitioned_state(self.START).update(window.start)
+        return super().on_element(element, timestamp, window, ctx)
+
+    def clear(self, window: Any, ctx: Any) -> None:
+        super().clear(window, ctx)
+        ctx.get_partitioned_state(self.START).clear()
+
+
+def test_a_trigger_is_cleared_for_windows_that_were_merged(golden: Any) -> None:
+    golden(
+        """
+        time         0    5    10
+        a            1    2
+        a               3
+        a                    |
+        a fires      [-------)            1 2 3
+        end
+        """,
+        shown(SESSIONS, ShowSorted(), trigger=RemembersItsStart()),
+    )
+
+
 class Clocked(Trigger):
     """In event-time windows: fires three seconds of the clock after each element."""
 
