@@ -12,6 +12,7 @@ from penstock.common import WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.datastream import DataStream, OutputTag, StreamExecutionEnvironment
 from penstock.datastream.functions import ProcessAllWindowFunction, ProcessWindowFunction
+from penstock.datastream.window import EventTimeTrigger
 from penstock.runtime.payload import HEADER_SIZE, encode_body
 from penstock.runtime.watermarks import MAX_TIMESTAMP
 from penstock.testing import KeyedOperatorHarness, ScriptedSource
@@ -39,6 +40,11 @@ def by_key(event: Event) -> str:
 def added(one: Event, other: Event) -> Event:
     """The sum of two elements; the first one's time."""
     return one._replace(value=str(one.number + other.number))
+
+
+class Asked(EventTimeTrigger):
+    """By which any assigner is served as one of the user's own is: only the class itself is known
+    so well that it need not be asked."""
 
 
 class Show(ProcessWindowFunction):

@@ -1,4 +1,5 @@
-"""Random streams, watermarks, lateness, epochs and restarts: windows give what the model says."""
+"""Random streams, watermarks, lateness, epochs, restarts and too little memory: windows give what
+the model says."""
 
 from __future__ import annotations
 
@@ -6,9 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from drawn_runs import StreamHarness
+from drawn_runs import Asked, StreamHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spilling import spilling
 from window_model import Element, Firing, Model, aligned, session
 
 from penstock.common import Time
@@ -17,7 +19,6 @@ from penstock.datastream.functions import AggregateFunction, ProcessWindowFuncti
 from penstock.datastream.window import (
     CountTrigger,
     EventTimeSessionWindows,
-    EventTimeTrigger,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
@@ -25,6 +26,8 @@ from penstock.datastream.window import (
 LATE = OutputTag("late")
 EVERY = 3
 END = (1 << 63) - 1
+MUCH = 1 << 62
+"""So many objects in memory that nothing is written before an epoch ends."""
 
 
 class Kept(ProcessWindowFunction):
@@ -37,19 +40,22 @@ class Kept(ProcessWindowFunction):
 
 
 class Gathered(AggregateFunction):
-    """Keeps the values apart, so that one that is lost or doubled shows."""
+    """Keeps the values apart, so that one that is lost or doubled shows. The accumulator is changed
+    where it is, and is no result."""
 
-    def create_accumulator(self) -> list[int]:
-        return []
+    def create_accumulator(self) -> dict[str, list[int]]:
+        return {"values": []}
 
-    def add(self, value: Element, accumulator: list[int]) -> list[int]:
-        return [*accumulator, value.value]
-
-    def get_result(self, accumulator: list[int]) -> list[int]:
+    def add(self, value: Element, accumulator: dict[str, list[int]]) -> dict[str, list[int]]:
+        accumulator["values"].append(value.value)
         return accumulator
 
-    def merge(self, a: list[int], b: list[int]) -> list[int]:
-        return a + b
+    def get_result(self, accumulator: dict[str, list[int]]) -> list[int]:
+        return accumulator["values"]
+
+    def merge(self, a: dict[str, list[int]], b: dict[str, list[int]]) -> dict[str, list[int]]:
+        a["values"] += b["values"]
+        return a
 
 
 def process(windows: Any) -> Any:
@@ -94,10 +100,10 @@ ASSIGNERS = {
         session(4),
     ),
 }
-# The default is done by loops of its own; by its name the trigger is asked for every element.
+# The default is done by loops of its own; a trigger of another class is asked for every element.
 TRIGGERS = {
     "default": None,
-    "asked": EventTimeTrigger.create(),
+    "asked": Asked(),
     "count": CountTrigger.of(EVERY),
 }
 
@@ -121,9 +127,10 @@ steps = st.lists(
     steps=steps,
     lateness=st.sampled_from([0, 0, 1, 4, 20]),
     compute=st.sampled_from([process, aggregate, reduce]),
+    keep=st.sampled_from([MUCH, MUCH, 0, 2]),
 )
 def test_windows_are_as_modelled(
-    assigner: str, trigger: str, steps: list[Any], lateness: int, compute: Any
+    assigner: str, trigger: str, steps: list[Any], lateness: int, compute: Any, keep: int
 ) -> None:
     make, spans = ASSIGNERS[assigner]
     every = EVERY if trigger == "count" else None
@@ -133,7 +140,7 @@ def test_windows_are_as_modelled(
     windows = windows.allowed_lateness(lateness).side_output_late_data(LATE)
     if TRIGGERS[trigger] is not None:
         windows = windows.trigger(TRIGGERS[trigger])
-    harness = StreamHarness.of(compute(windows))
+    harness = spilling(StreamHarness.of(compute(windows)), keep)
     reached = -(1 << 63)
     for step in [*steps, END]:
         expected: list[Firing] = []
@@ -151,7 +158,7 @@ def test_windows_are_as_modelled(
         elif step == "cut":
             harness.snapshot()
         else:
-            harness = StreamHarness.restore(harness.snapshot())
+            harness = spilling(StreamHarness.restore(harness.snapshot()), keep)
         if compute is reduce:
             expected = [firing._replace(values=(sum(firing.values),)) for firing in expected]
         assert _by_key(harness.outputs()) == _by_key(expected)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn_runs import Asked
 
 from penstock.common import Time, WatermarkStrategy
 from penstock.datastream import (
@@ -53,12 +54,13 @@ TIMED = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
 )
 
 
-def keyed(timed: bool = True) -> Any:
+def keyed(timed: bool = True, in_order: bool = False) -> Any:
     env = StreamExecutionEnvironment.get_execution_environment()
     stream = env.from_collection([("a", 1), ("a", 2)])
     if timed:
         stream = stream.assign_timestamps_and_watermarks(TIMED)
-    return stream.key_by(lambda record: record[0])
+    by_key = stream.key_by(lambda record: record[0])
+    return by_key.in_event_time_order() if in_order else by_key
 
 
 class Elements(ProcessWindowFunction):
@@ -176,7 +178,7 @@ def local(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "assigner", [TUMBLING, SESSIONS, SlidingEventTimeWindows.of(Time.seconds(2), SECOND)]
 )
-@pytest.mark.parametrize("trigger", [None, EventTimeTrigger.create()])
+@pytest.mark.parametrize("trigger", [None, Asked()])
 def test_records_without_timestamps(assigner: Any, trigger: Any) -> None:
     windows = keyed(timed=False).window(assigner)
     if trigger is not None:
@@ -239,7 +241,7 @@ class SessionState(ProcessWindowFunction):
         yield key
 
 
-@pytest.mark.parametrize("trigger", [None, EventTimeTrigger.create()])
+@pytest.mark.parametrize("trigger", [None, Asked()])
 def test_state_of_windows_that_merge(trigger: Any) -> None:
     windows = keyed().window(SESSIONS)
     if trigger is not None:
@@ -281,6 +283,14 @@ class FailingSum(AggregateFunction):
         return a + b
 
 
+class FailingResult(FailingSum):
+    def add(self, value: Any, accumulator: int) -> int:
+        return accumulator + 1
+
+    def get_result(self, accumulator: int) -> int:
+        raise LookupError("no total")
+
+
 class FailingFunction(ProcessWindowFunction):
     def process(self, key: str, context: Any, elements: Any) -> Any:
         raise LookupError("no result")
@@ -299,22 +309,29 @@ class FailingClear(Elements):
         (lambda windows: windows.process(FailingFunction()), "FailingFunction.*no result"),
         (lambda windows: windows.process(FailingClear()), "FailingClear.*not cleared"),
         (lambda windows: windows.aggregate(FailingSum()), "FailingSum.*no sum"),
+        (lambda windows: windows.aggregate(FailingResult()), "FailingResult.*no total"),
+        (
+            lambda windows: windows.aggregate(FailingResult(), Elements()),
+            "FailingResult.*no total",
+        ),
         (lambda windows: windows.reduce(lambda a, b: 1 // 0), "Reduce.*ZeroDivisionError"),
         (
             lambda windows: windows.evictor(FailingEvictor()).process(Elements()),
             "FailingEvictor.*no elements",
         ),
     ],
-    ids=["process", "clear", "aggregate", "reduce", "evictor"],
+    ids=["process", "clear", "aggregate", "result", "result for", "reduce", "evictor"],
 )
+@pytest.mark.parametrize("in_order", [False, True])
 def test_an_error_in_a_function_names_the_operator_and_the_line(
-    assigner: Any, asked: bool, compute: Any, message: str
+    assigner: Any, asked: bool, compute: Any, message: str, in_order: bool
 ) -> None:
-    windows = keyed().window(assigner)
+    windows = keyed(in_order=in_order).window(assigner)
     if asked:
-        windows = windows.trigger(EventTimeTrigger.create())
+        windows = windows.trigger(Asked())
     with pytest.raises(UserFunctionError, match=message) as caught:
-        list(compute(windows).execute_and_collect())
+        # What follows draws the results, and has no part in their failing.
+        list(compute(windows).map(lambda result: result).execute_and_collect())
     named = re.search(r"failed at .*test_bad_windows\.py:(\d+)", str(caught.value))
     assert named is not None
     line = Path(__file__).read_text().splitlines()[int(named[1]) - 1]

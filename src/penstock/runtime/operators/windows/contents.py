@@ -32,6 +32,7 @@ class Contents:
         assert host.keyed_state is not None
         self._scope = NamespaceScope(host.scope)
         place = host.keyed_state.place(self._scope, "_windows/")
+        self._combines = windowing.combine is not None
         self._state = host.keyed_state.get(self._descriptor(windowing, host), place)
 
     def _descriptor(self, windowing: Windowing, host: OperatorHost) -> Any:
@@ -59,8 +60,12 @@ class Contents:
 
     def evaluate(self, window: Any, use: Callable[[Any], None]) -> None:
         """Give what there is to `use`; an empty window is not evaluated."""
-        held = self._state.get()
-        if held is not None and held != []:
+        if self._combines:
+            # The accumulator itself: its result is made where the window is evaluated.
+            held = self._state.below.value()
+            if held is not None:
+                use(held)
+        elif held := self._state.get():
             use(held)
 
 
