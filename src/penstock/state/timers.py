@@ -12,6 +12,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+from penstock.errors import InvalidArgumentError
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keys import decode_key, encode_key
 from penstock.storage.entries import Entry, unpack_key
@@ -20,6 +21,7 @@ MIN_TIME = -(1 << 63)
 MAX_TIME = (1 << 63) - 1
 _AT_ONCE = 4096
 _BIAS = 1 << 63
+TIMES = "from -2**63 to 2**63 - 1 milliseconds"
 
 # Keys of these types come back from their bytes as what they were.
 EXACT_KEYS = frozenset({str, int, bytes, type(None)})
@@ -57,6 +59,8 @@ class TimerTable:
         """Those of the changed ones that the store cannot have: gone again, they leave no trace."""
 
     def register(self, time: int, namespace: bytes = b"") -> None:
+        if not MIN_TIME <= time <= MAX_TIME:
+            raise InvalidArgumentError.of("the time of a timer", TIMES, time)
         key = self._scope.key
         timer = (time, encode_key(key), namespace)
         if time <= self._horizon:

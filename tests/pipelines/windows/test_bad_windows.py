@@ -202,6 +202,22 @@ def test_timestamps_that_are_none(stamp: Any) -> None:
     fails(stream, InvalidArgumentError, "an int, in milliseconds, got")
 
 
+@pytest.mark.parametrize("stamp", [(1 << 63) - 1, -(1 << 63) + 1])
+@pytest.mark.parametrize("trigger", [None, Asked()])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_timestamp_whose_window_would_never_end(stamp: int, trigger: Any, gaps: bool) -> None:
+    strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda record, _: stamp)
+    timed = keyed(timed=False).assign_timestamps_and_watermarks(strategy).key_by(lambda _: "a")
+    windows = timed.window(SESSIONS if gaps else TUMBLING)
+    if trigger is not None:
+        windows = windows.trigger(trigger)
+    stream = windows.reduce(lambda one, other: one)
+    if gaps and stamp < 0:  # a session begins with its record, and this one is no longer than that
+        assert len(list(stream.execute_and_collect())) == 1
+    else:
+        fails(stream, InvalidArgumentError, "window must be from .* see that the timestamp ass")
+
+
 @pytest.mark.parametrize("gap", [0, -5, "1", None])
 def test_a_dynamic_gap_that_is_none(gap: Any) -> None:
     sessions = EventTimeSessionWindows.with_dynamic_gap(lambda record: gap)

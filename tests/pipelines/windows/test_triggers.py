@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from drawn_runs import Show, ShowSorted, added, also_on_spark, by_key, shown, windowed
+from drawn_runs import (
+    Show,
+    ShowSorted,
+    StreamHarness,
+    added,
+    also_on_spark,
+    by_key,
+    shown,
+    windowed,
+)
+from drawn_time import Event
 
 from penstock.common import Time, Types
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import ReduceFunction
 from penstock.datastream.state import ReducingStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import (
@@ -321,6 +332,20 @@ def test_timeout_counts_from_the_last_element(golden_by_clock: Any) -> None:
         ),
         leaves=True,
     )
+
+
+def test_a_timeout_does_not_keep_a_window_from_ending() -> None:
+    """It clears the trigger inside, whose timer is at the time when the window is dropped."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    trigger = ProcessingTimeoutTrigger.of(EventTimeTrigger.create(), Time.seconds(2))
+    windows = windowed(env.from_elements(1), TUMBLING, trigger=trigger)
+    with StreamHarness.of(windows.process(Show())) as harness:
+        harness.process(Event("a", "1", 0), 0)
+        harness.advance_processing_time(2000)
+        assert len(harness.outputs()) == 1
+        harness.advance_watermark(4999)
+        assert len(harness.outputs()) == 2
+        assert harness.entries() == []
 
 
 class Larger(ReduceFunction):

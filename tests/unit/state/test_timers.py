@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.errors import InvalidArgumentError
 from penstock.state import timers as module
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.timers import TimerTable
@@ -18,6 +19,8 @@ STEPS = st.lists(
     | st.tuples(st.just("delete"), KEYS, TIMES)
     | st.tuples(st.just("fire"), st.none(), TIMES)
     | st.tuples(st.just("snapshot"), st.none(), st.just(0))
+    | st.tuples(st.just("spill"), st.none(), st.just(0))
+    | st.tuples(st.just("forget"), st.none(), st.just(0))
     | st.tuples(st.just("new instance"), st.none(), st.just(0)),
     max_size=60,
 )
@@ -34,8 +37,17 @@ class Timers:
         self.base = StateBase("op", 128, lambda: self.store, MemoryStore)
         self.table = TimerTable("timers", self.scope, self.base, (0, 127))
 
+        self.spilled = []
+
+    def spill(self) -> None:
+        """In the middle of an epoch."""
+        entries = self.table.snapshot(2)
+        self.spilled += entries
+        self.base.spill.add(entries)
+
     def snapshot(self) -> None:
-        entries = self.table.snapshot(1000)
+        entries = [*self.spilled, *self.table.snapshot(1000)]
+        self.spilled = []
         self.epoch += 1
         self.store.apply([(e.packed(), e.value) for e in entries], str(self.epoch))
         self.base.end_epoch()
@@ -66,6 +78,10 @@ def test_like_a_set(steps, at_once):
                 model -= due
             elif step == "snapshot":
                 timers.snapshot()
+            elif step == "spill":
+                timers.spill()
+            elif step == "forget":
+                timers.table.forget()
             else:
                 timers.snapshot()
                 timers.open()
@@ -92,6 +108,34 @@ def test_timers_may_be_set_while_others_fire():
         seen.append((time, key))
         timers.table.register(time + 3)
     assert seen == [(time, "a") for time in (1, 4, 7, 10)]
+
+
+def test_memory_may_be_freed_while_timers_fire():
+    timers = Timers()
+    for time in range(10):
+        timers.scope.key = "stored"
+        timers.table.register(time)
+    timers.snapshot()
+    timers.scope.key = "new"
+    timers.table.register(4)
+    seen = []
+    for time, key, _ in timers.table.due(9):
+        seen.append((time, key))
+        if time == 2:
+            timers.table.forget()
+        if time == 3:
+            timers.spill()
+    assert sorted(seen) == sorted([(time, "stored") for time in range(10)] + [(4, "new")])
+    timers.snapshot()
+    assert list(timers.store.scan(b"")) == []
+
+
+@pytest.mark.parametrize("time", [-(1 << 63) - 1, 1 << 63])
+def test_there_are_times_that_no_timer_can_have(time):
+    timers = Timers()
+    timers.scope.key = "a"
+    with pytest.raises(InvalidArgumentError, match=r"time of a timer must be from -2\*\*63"):
+        timers.table.register(time)
 
 
 def test_firing_reads_little_more_than_what_is_due():

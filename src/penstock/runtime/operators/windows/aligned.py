@@ -16,6 +16,7 @@ from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_fu
 from penstock.runtime.operators.windows.evaluation import Evaluation
 from penstock.runtime.operators.windows.folding import Fold
 from penstock.runtime.operators.windows.lateness import LateRecords
+from penstock.runtime.operators.windows.namespaces import check_span
 from penstock.runtime.watermarks import WATERMARK, Control
 from penstock.state.keys import encode_key
 from penstock.state.panes import ElementPanes, PaneTable
@@ -126,6 +127,7 @@ class AlignedWindows(OpenOperator):
         panes = self._table.panes
         found = panes.get(start)
         if found is None:
+            check_span(start, start + self._size)
             found = self._table.pane(start)
             heapq.heappush(waiting, start)
         return found.changed

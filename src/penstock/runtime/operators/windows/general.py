@@ -224,8 +224,12 @@ class GeneralWindows(OpenOperator):
                 self._scope.key = key
 
     def _on_timer(self, ask: Any, time: int, key: Any, window: Any) -> None:
-        self._trigger_context.enter(window)
-        self._follow(ask(time, window, self._trigger_context), key, window)
+        context = self._trigger_context
+        context.enter(window)
+        self._follow(ask(time, window, context), key, window)
+        if context.deleted:  # perhaps the one that cleans up: it may be at the same time
+            self._scope.key = key
+            self._register_cleanup(window)
 
     def _clean(self, key: Any, window: Any) -> None:
         """The window is over: contents, trigger, the function's own state."""

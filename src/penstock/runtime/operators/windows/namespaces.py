@@ -7,16 +7,30 @@ import struct
 from typing import Any
 
 from penstock.datastream.window import CountWindow, GlobalWindow, TimeWindow
-from penstock.state.timers import time_bytes, time_of
+from penstock.errors import InvalidArgumentError
+from penstock.state.timers import MAX_TIME, MIN_TIME, TIMES, time_bytes, time_of
 
 _TIME, _COUNT, _GLOBAL, _OTHER = b"t", b"c", b"g", b"p"
 _ID = struct.Struct(">q")
 
 
+def check_span(start: int, end: int) -> None:
+    """Refuse a window that begins before all time or ends after it: it would never be over."""
+    if start < MIN_TIME or end > MAX_TIME:
+        raise InvalidArgumentError(
+            f"a record's window must be {TIMES}, got {TimeWindow(start, end)!r}; see that the "
+            "timestamp assigner gives a real time"
+        )
+
+
 def window_bytes(window: Any) -> bytes:
     cls = window.__class__
     if cls is TimeWindow:
-        return b"".join((_TIME, time_bytes(window.start), time_bytes(window.end)))
+        try:
+            return b"".join((_TIME, time_bytes(window.start), time_bytes(window.end)))
+        except OverflowError:
+            check_span(window.start, window.end)
+            raise
     if cls is GlobalWindow:
         return _GLOBAL
     if cls is CountWindow:

@@ -17,6 +17,7 @@ from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_fu
 from penstock.runtime.operators.windows.evaluation import Evaluation
 from penstock.runtime.operators.windows.folding import Fold
 from penstock.runtime.operators.windows.lateness import LateRecords
+from penstock.runtime.operators.windows.namespaces import check_span
 from penstock.runtime.watermarks import WATERMARK, Control
 from penstock.state.panes import Serializer
 
@@ -121,6 +122,7 @@ class SessionWindows(OpenOperator):
             session = self._merged(touched)
             session.start, session.end = min(session.start, timestamp), max(session.end, end)
         else:
+            check_span(timestamp, end)
             session = Session(timestamp, end, self._create())
         session.held = self._add(value, session.held)
         sessions.append(session)

@@ -51,6 +51,8 @@ class TriggerContext(Clocks, Trigger.OnMergeContext):
         self._scope = NamespaceScope(host.scope)
         self._place = host.keyed_state.place(self._scope, "trigger/")
         self._merged: list[Any] = []
+        self.deleted = False
+        """Whether the trigger has deleted a timer since the window was entered."""
         self.event_timers = host.keyed_state.timers("_event_timers")
         self.processing_timers = host.keyed_state.timers("_processing_timers")
 
@@ -58,6 +60,7 @@ class TriggerContext(Clocks, Trigger.OnMergeContext):
         """Work for a window; `merged` are those that have just become it."""
         self._scope.namespace = window_bytes(window)
         self._merged = merged or []
+        self.deleted = False
 
     def register_processing_time_timer(self, time: int) -> None:
         self.processing_timers.register(time, self._scope.namespace)
@@ -66,9 +69,11 @@ class TriggerContext(Clocks, Trigger.OnMergeContext):
         self.event_timers.register(time, self._scope.namespace)
 
     def delete_processing_time_timer(self, time: int) -> None:
+        self.deleted = True
         self.processing_timers.delete(time, self._scope.namespace)
 
     def delete_event_time_timer(self, time: int) -> None:
+        self.deleted = True
         self.event_timers.delete(time, self._scope.namespace)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
