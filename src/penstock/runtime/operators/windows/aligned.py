@@ -41,6 +41,7 @@ class AlignedWindows(OpenOperator):
         self._lateness = windowing.allowed_lateness
         self._host = host
         self._combine = windowing.combine
+        self._merge: Add
         self._table, self._create, add = self._contents(windowing, host)
         self._evaluation = Evaluation(windowing, host)
         self._late = LateRecords(windowing, host)
@@ -66,6 +67,7 @@ class AlignedWindows(OpenOperator):
             elements = keyed_state.element_panes(_STATE, serializer)
             return elements, list, _appending(elements)
         fold = Fold.of(windowing.combine, host)
+        self._merge = fold.merge
         return keyed_state.panes(_STATE, serializer), fold.create, fold.add
 
     # Records
@@ -113,22 +115,25 @@ class AlignedWindows(OpenOperator):
             if start <= ended_until:
                 ended.append(start)
             else:
-                panes.append((start, self._pane(start, self._ends)))
+                panes.append((start, self._pane(start)))
         return panes, ended
 
     def _ended_until(self, watermark: int) -> int:
         """The start of the last window that has ended at a watermark, if there is one."""
         return watermark - self._size + 1
 
-    def _pane(self, start: int, waiting: list[int]) -> dict[Any, Any]:
+    def _pane(self, start: int) -> dict[Any, Any]:
         """The changed contents of a window, which is made if it is new."""
         self._know()
-        panes = self._table.panes
-        found = panes.get(start)
+        found = self._table.panes.get(start)
         if found is None:
             found = self._table.pane(start)
-            heapq.heappush(waiting, start)
+            self._begun(start)
         return found.changed
+
+    def _begun(self, start: int) -> None:
+        """There is a new pane."""
+        self._expect(start)
 
     def _held(self, start: int, changed: dict[Any, Any], key: Any) -> Any:
         """What a key's window holds, if it was not changed in this epoch."""
@@ -145,9 +150,9 @@ class AlignedWindows(OpenOperator):
         for start in ended:
             if start > gone_until:
                 added = True
-                changed = self._pane(start, self._cleanups)
+                changed = self._pane(start)
                 changed[key] = self._add(value, self._held(start, changed, key))
-                self._fire(start, [(key, self._table.of_key(start, key))])
+                self._fire(start, [(key, self._held_by(start, key))])
         if not added and timestamp + self._lateness <= self.time.watermark:
             self._host.scope.timestamp = timestamp
             self._late.handle(value)
@@ -158,9 +163,17 @@ class AlignedWindows(OpenOperator):
         """Find out which windows are open, once per instance."""
         if not self._known:
             self._known = True
-            ended_until = self._ended_until(self.time.watermark)
-            for start in self._table.panes:
-                heapq.heappush(self._ends if start > ended_until else self._cleanups, start)
+            for start in self._open_windows():
+                self._expect(start)
+
+    def _open_windows(self) -> Iterable[int]:
+        """The starts of all windows that have contents."""
+        return self._table.panes
+
+    def _expect(self, start: int) -> None:
+        """A window is to fire, or if it has ended already, to be cleaned up."""
+        ended = start <= self._ended_until(self.time.watermark)
+        heapq.heappush(self._cleanups if ended else self._ends, start)
 
     def control(self, control: Control) -> None:
         kind, time = control
@@ -186,7 +199,7 @@ class AlignedWindows(OpenOperator):
             start = heapq.heappop(waiting)
             # In the order of time: what was over before this one ended is cleared before it fires.
             self._drop_until(start - 1)
-            contents: Iterable[tuple[Any, Any]] = self._table.contents(start)
+            contents = self._all_held(start)
             if self._host.in_order:  # otherwise keys come as epochs have left them in the table
                 contents = sorted(contents, key=lambda held: encode_key(held[0]))
             self._fire(start, contents)
@@ -205,8 +218,20 @@ class AlignedWindows(OpenOperator):
     def _drop(self, start: int) -> None:
         if self._evaluation.clears:
             window, scope = TimeWindow(start, start + self._size), self._host.scope
-            for scope.key, _ in self._table.contents(start):
+            for scope.key, _ in self._all_held(start):
                 self._evaluation.clear(window)
+        self._forget(start)
+
+    # What windows hold
+
+    def _all_held(self, start: int) -> Iterable[tuple[Any, Any]]:
+        """Every key of a window, with what the window holds of it."""
+        return self._table.contents(start)
+
+    def _held_by(self, start: int, key: Any) -> Any:
+        return self._table.of_key(start, key)
+
+    def _forget(self, start: int) -> None:
         self._table.drop(start)
 
     def close(self) -> None:
