@@ -109,7 +109,7 @@ class StreamHarness(KeyedOperatorHarness):
         node = _node(stream)
         return cls(node.operator, node.inputs[0].partitioning.select)
 
-    def _operator(self, function: Any) -> Any:
+    def _operator(self, function: Any, settings: tuple[Any, ...]) -> Any:
         return function
 
     def process_run(self, values: list[Any], timestamps: list[int]) -> None:
