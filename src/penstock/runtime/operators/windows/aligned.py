@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.window import TimeWindow
 from penstock.errors import InvalidProgramError
+from penstock.runtime.codec import constant, own_copy
 from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function
 from penstock.runtime.operators.windows.evaluation import Evaluation
 from penstock.runtime.operators.windows.folding import Fold
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
 
 _STATE = "_windows"
+_RECORD = "a record that goes into several windows"
 
 Add = Callable[[Any, Any], Any]
 
@@ -43,6 +45,8 @@ class AlignedWindows(OpenOperator):
         self._combine = windowing.combine
         self._merge: Add
         self._table, self._create, add = self._contents(windowing, host)
+        # Else a function that changes a record in one window would change it in the others.
+        self._hand_out_copies = windowing.combine is None and self._is_used_again()
         self._evaluation = Evaluation(windowing, host)
         self._late = LateRecords(windowing, host)
         self._ends: list[int] = []
@@ -68,7 +72,15 @@ class AlignedWindows(OpenOperator):
             return elements, list, _appending(elements)
         fold = Fold.of(windowing.combine, host)
         self._merge = fold.merge
-        return keyed_state.panes(_STATE, serializer), fold.create, fold.add
+        add = _adding_copies(fold.add) if self._panes_of_a_record() > 1 else fold.add
+        return keyed_state.panes(_STATE, serializer), fold.create, add
+
+    def _panes_of_a_record(self) -> int:
+        return -(-self._size // self._slide)
+
+    def _is_used_again(self) -> bool:
+        """Whether a record is looked at more than once."""
+        return self._panes_of_a_record() > 1 or self._lateness > 0
 
     # Records
 
@@ -226,10 +238,14 @@ class AlignedWindows(OpenOperator):
 
     def _all_held(self, start: int) -> Iterable[tuple[Any, Any]]:
         """Every key of a window, with what the window holds of it."""
-        return self._table.contents(start)
+        contents = self._table.contents(start)
+        if self._hand_out_copies:
+            return ((key, _copies(elements)) for key, elements in contents)
+        return contents
 
     def _held_by(self, start: int, key: Any) -> Any:
-        return self._table.of_key(start, key)
+        held = self._table.of_key(start, key)
+        return _copies(held) if self._hand_out_copies else held
 
     def _forget(self, start: int) -> None:
         self._table.drop(start)
@@ -246,3 +262,16 @@ def _appending(table: ElementPanes) -> Add:
         return held
 
     return add
+
+
+def _adding_copies(call: Add) -> Add:
+    """For records that go into several windows, where the user's function may change them."""
+
+    def add(value: Any, held: Any) -> Any:
+        return call(own_copy(value, _RECORD), held)
+
+    return add
+
+
+def _copies(elements: list[Any]) -> list[Any]:
+    return elements if constant(elements) else [own_copy(e, _RECORD) for e in elements]

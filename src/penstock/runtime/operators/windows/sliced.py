@@ -56,6 +56,9 @@ class SlicedWindows(AlignedWindows):
             return [], ended
         return [(newest, self._pane(newest))], ended
 
+    def _panes_of_a_record(self) -> int:
+        return 1
+
     def _covering(self, slice_start: int) -> range:
         """The windows that a slice belongs to."""
         return range(slice_start, slice_start - self._size, -self._slide)
