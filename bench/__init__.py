@@ -1,4 +1,4 @@
-"""Benchmarks: ``python -m bench [names…] [--quick] [--full] [--smoke]``, or ``make bench``.
+"""Benchmarks: ``python -m bench [names…] [--quick|--full|--smoke] [--out DIR]``; ``make bench``.
 
 What is measured and how to read it: docs/performance.md.
 """

@@ -130,6 +130,7 @@ def timer_job(params: Params) -> Any:
         params,
         {
             "state.backend.type": params["backend"],
+            "penstock.state.cache-entries": params["cache_entries"],
             "penstock.source.max-records-per-epoch": most,
         },
     )

@@ -12,6 +12,7 @@ freezes each at once.
 
 from __future__ import annotations
 
+import copy
 import io
 import pickle
 from collections.abc import Callable
@@ -23,6 +24,8 @@ from uuid import UUID
 
 import cloudpickle
 import msgspec
+
+from penstock.errors import UnpicklableError
 
 _CONSTANT = frozenset(
     {str, int, float, bool, bytes, type(None)}
@@ -114,3 +117,13 @@ def constant(values: Any) -> bool:
     return constant(
         list(chain.from_iterable(value for value in values if isinstance(value, tuple)))
     )
+
+
+def own_copy(value: Any, what: str) -> Any:
+    """The value itself if it cannot change, else a copy; `what` names it if that fails."""
+    if constant((value,)):
+        return value
+    try:
+        return copy.deepcopy(value)
+    except Exception as error:
+        raise UnpicklableError.of(what, error) from None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -20,11 +19,10 @@ from penstock.errors import (
     CheckpointError,
     CheckpointUnwritableError,
     PenstockError,
-    UnpicklableError,
     UserFunctionError,
 )
 from penstock.graph.partitioning import ByKey, Partitioning
-from penstock.runtime.codec import constant, dump
+from penstock.runtime.codec import dump, own_copy
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.input_time import InputTime
 from penstock.runtime.operators.base import (
@@ -542,19 +540,12 @@ def _fan_out(calls: list[Emit]) -> Emit:
     first, rest = calls[0], calls[1:]
 
     def emit(value: Any) -> None:
-        copies = [value] * len(rest) if constant((value,)) else [_copied(value) for _ in rest]
+        copies = [own_copy(value, "a record that goes to several operators") for _ in rest]
         first(value)
         for call, own in zip(rest, copies, strict=True):
             call(own)
 
     return emit
-
-
-def _copied(value: Any) -> Any:
-    try:
-        return copy.deepcopy(value)
-    except Exception as error:
-        raise UnpicklableError.of("a record that goes to several operators", error) from None
 
 
 def located(error: PenstockError, name: str, location: str) -> PenstockError:

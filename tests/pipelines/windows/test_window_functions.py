@@ -306,3 +306,28 @@ def test_each_window_has_its_own_copy(golden_job: Any) -> None:
             .process(Spoils())
         ),
     )
+
+
+@pytest.mark.parametrize("by", ["reduce", "trigger"])
+def test_a_function_may_change_a_record_of_several_windows(golden_job: Any, by: str) -> None:
+    def grow(first: Any, second: Any) -> Any:
+        first[1].extend(second[1])
+        second[1].clear()
+        return first
+
+    def built(stream: Any) -> Any:
+        windows = (
+            stream.map(lambda event: (event.key, [event.value]))
+            .key_by(lambda record: record[0])
+            .window(SlidingEventTimeWindows.of(Time.seconds(6), Time.seconds(3)))
+        )
+        if by == "trigger":
+            windows = windows.trigger(CountTrigger.of(2))
+        return windows.reduce(
+            grow, lambda key, window, held: [(key, window, " ".join(map(str, next(iter(held))[1])))]
+        )
+
+    fired = ["a fires   [-----)                 1 2", "a fires      [-----)              1 2"]
+    if by == "trigger":
+        fired.reverse()  # at the second element, in the order of its windows
+    golden_job("\n".join(["time    -5   0    5    10", "a             12", "end", *fired]), built)

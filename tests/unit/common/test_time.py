@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.time import Duration, Instant, Time, parse_duration, to_millis
+from penstock.common.time import (
+    Duration,
+    Instant,
+    Time,
+    parse_duration,
+    to_millis,
+    to_signed_millis,
+)
 from penstock.errors import InvalidArgumentError
 
 
@@ -115,6 +122,6 @@ def test_time_takes_whole_numbers_only():
 
 @pytest.mark.parametrize("span", [-1500, Time(-1500), Duration.of_millis(-1500)])
 def test_a_signed_span(span):
-    assert to_millis(span, "it", signed=True) == -1500
+    assert to_signed_millis(span, "it") == -1500
     with pytest.raises(InvalidArgumentError, match="it must be zero or longer"):
         to_millis(span, "it")

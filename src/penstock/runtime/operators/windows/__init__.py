@@ -31,6 +31,7 @@ from penstock.runtime.operators.base import OpenOperator, OperatorHost
 from penstock.runtime.operators.windows.aligned import AlignedWindows
 from penstock.runtime.operators.windows.general import GeneralWindows
 from penstock.runtime.operators.windows.sessions import SessionWindows
+from penstock.runtime.operators.windows.sliced import SlicedWindows, can_slice
 
 __all__ = ["Windowing"]
 
@@ -86,11 +87,14 @@ class Windowing:
         host.keyed_state.declare("_windows", f"{lane.layout} with {kept}", self.contents_type)
         return lane(self, host)
 
-    def _lane(self) -> type[AlignedWindows | SessionWindows | GeneralWindows]:
+    def _lane(self) -> type[AlignedWindows | SlicedWindows | SessionWindows | GeneralWindows]:
         if type(self.trigger) is EventTimeTrigger and self.evictor is None:
-            assigner = type(self.assigner)
-            if assigner in (TumblingEventTimeWindows, SlidingEventTimeWindows):
+            assigner: Any = self.assigner
+            if type(assigner) is SlidingEventTimeWindows:
+                sliced = can_slice(self.combine, assigner.size, assigner.slide)
+                return SlicedWindows if sliced else AlignedWindows
+            if type(assigner) is TumblingEventTimeWindows:
                 return AlignedWindows
-            if assigner is EventTimeSessionWindows and self.combine is not None:
+            if type(assigner) is EventTimeSessionWindows and self.combine is not None:
                 return SessionWindows
         return GeneralWindows

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.window import TimeWindow
 from penstock.errors import InvalidProgramError
+from penstock.runtime.codec import constant, own_copy
 from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function
 from penstock.runtime.operators.windows.evaluation import Evaluation
 from penstock.runtime.operators.windows.folding import Fold
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
 
 _STATE = "_windows"
+_RECORD = "a record that goes into several windows"
 
 Add = Callable[[Any, Any], Any]
 
@@ -42,7 +44,10 @@ class AlignedWindows(OpenOperator):
         self._lateness = windowing.allowed_lateness
         self._host = host
         self._combine = windowing.combine
+        self._merge: Add
         self._table, self._create, add = self._contents(windowing, host)
+        # Else a function that changes a record in one window would change it in the others.
+        self._hand_out_copies = windowing.combine is None and self._is_used_again()
         self._evaluation = Evaluation(windowing, host)
         self._late = LateRecords(windowing, host)
         self._ends: list[int] = []
@@ -67,7 +72,16 @@ class AlignedWindows(OpenOperator):
             elements = keyed_state.element_panes(_STATE, serializer)
             return elements, list, _appending(elements)
         fold = Fold.of(windowing.combine, host)
-        return keyed_state.panes(_STATE, serializer), fold.create, fold.add
+        self._merge = fold.merge
+        add = _adding_copies(fold.add) if self._panes_of_a_record() > 1 else fold.add
+        return keyed_state.panes(_STATE, serializer), fold.create, add
+
+    def _panes_of_a_record(self) -> int:
+        return -(-self._size // self._slide)
+
+    def _is_used_again(self) -> bool:
+        """Whether a record is looked at more than once."""
+        return self._panes_of_a_record() > 1 or self._lateness > 0
 
     # Records
 
@@ -114,23 +128,26 @@ class AlignedWindows(OpenOperator):
             if start <= ended_until:
                 ended.append(start)
             else:
-                panes.append((start, self._pane(start, self._ends)))
+                panes.append((start, self._pane(start)))
         return panes, ended
 
     def _ended_until(self, watermark: int) -> int:
         """The start of the last window that has ended at a watermark, if there is one."""
         return watermark - self._size + 1
 
-    def _pane(self, start: int, waiting: list[int]) -> dict[Any, Any]:
+    def _pane(self, start: int) -> dict[Any, Any]:
         """The changed contents of a window, which is made if it is new."""
         self._know()
-        panes = self._table.panes
-        found = panes.get(start)
+        found = self._table.panes.get(start)
         if found is None:
             check_span(start, start + self._size)
             found = self._table.pane(start)
-            heapq.heappush(waiting, start)
+            self._begun(start)
         return found.changed
+
+    def _begun(self, start: int) -> None:
+        """There is a new pane."""
+        self._expect(start)
 
     def _held(self, start: int, changed: dict[Any, Any], key: Any) -> Any:
         """What a key's window holds, if it was not changed in this epoch."""
@@ -147,9 +164,9 @@ class AlignedWindows(OpenOperator):
         for start in ended:
             if start > gone_until:
                 added = True
-                changed = self._pane(start, self._cleanups)
+                changed = self._pane(start)
                 changed[key] = self._add(value, self._held(start, changed, key))
-                self._fire(start, [(key, self._table.of_key(start, key))])
+                self._fire(start, [(key, self._held_by(start, key))])
         if not added and timestamp + self._lateness <= self.time.watermark:
             self._host.scope.timestamp = timestamp
             self._late.handle(value)
@@ -160,9 +177,17 @@ class AlignedWindows(OpenOperator):
         """Find out which windows are open, once per instance."""
         if not self._known:
             self._known = True
-            ended_until = self._ended_until(self.time.watermark)
-            for start in self._table.panes:
-                heapq.heappush(self._ends if start > ended_until else self._cleanups, start)
+            for start in self._open_windows():
+                self._expect(start)
+
+    def _open_windows(self) -> Iterable[int]:
+        """The starts of all windows that have contents."""
+        return self._table.panes
+
+    def _expect(self, start: int) -> None:
+        """A window is to fire, or if it has ended already, to be cleaned up."""
+        ended = start <= self._ended_until(self.time.watermark)
+        heapq.heappush(self._cleanups if ended else self._ends, start)
 
     def control(self, control: Control) -> None:
         kind, time = control
@@ -188,7 +213,7 @@ class AlignedWindows(OpenOperator):
             start = heapq.heappop(waiting)
             # In the order of time: what was over before this one ended is cleared before it fires.
             self._drop_until(start - 1)
-            contents: Iterable[tuple[Any, Any]] = self._table.contents(start)
+            contents = self._all_held(start)
             if self._host.in_order:  # otherwise keys come as epochs have left them in the table
                 contents = sorted(contents, key=lambda held: encode_key(held[0]))
             self._fire(start, contents)
@@ -207,8 +232,24 @@ class AlignedWindows(OpenOperator):
     def _drop(self, start: int) -> None:
         if self._evaluation.clears:
             window, scope = TimeWindow(start, start + self._size), self._host.scope
-            for scope.key, _ in self._table.contents(start):
+            for scope.key, _ in self._all_held(start):
                 self._evaluation.clear(window)
+        self._forget(start)
+
+    # What windows hold
+
+    def _all_held(self, start: int) -> Iterable[tuple[Any, Any]]:
+        """Every key of a window, with what the window holds of it."""
+        contents = self._table.contents(start)
+        if self._hand_out_copies:
+            return ((key, _copies(elements)) for key, elements in contents)
+        return contents
+
+    def _held_by(self, start: int, key: Any) -> Any:
+        held = self._table.of_key(start, key)
+        return _copies(held) if self._hand_out_copies else held
+
+    def _forget(self, start: int) -> None:
         self._table.drop(start)
 
     def close(self) -> None:
@@ -223,3 +264,16 @@ def _appending(table: ElementPanes) -> Add:
         return held
 
     return add
+
+
+def _adding_copies(call: Add) -> Add:
+    """For records that go into several windows, where the user's function may change them."""
+
+    def add(value: Any, held: Any) -> Any:
+        return call(own_copy(value, _RECORD), held)
+
+    return add
+
+
+def _copies(elements: list[Any]) -> list[Any]:
+    return elements if constant(elements) else [own_copy(e, _RECORD) for e in elements]

@@ -15,6 +15,7 @@ from penstock.datastream.window import (
     TriggerResult,
 )
 from penstock.errors import InvalidArgumentError, InvalidProgramError
+from penstock.runtime.codec import own_copy
 from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_function
 from penstock.runtime.operators.windows.contents import Contents, EvictableContents
 from penstock.runtime.operators.windows.evaluation import Evaluation
@@ -72,9 +73,12 @@ class GeneralWindows(OpenOperator):
         key = self._scope.key
         windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)
         add = self._add if self._sets is None else self._add_merging
+        own = [value]
+        if len(windows) > 1:  # a function may change it in one of them
+            own = [own_copy(value, "a record that goes into several windows") for _ in windows]
         added = False
-        for window in windows:
-            added = add(key, window, value, timestamp) or added
+        for window, record in zip(windows, own, strict=False):
+            added = add(key, window, record, timestamp) or added
         if not added and self._is_late(timestamp):
             self._scope.timestamp = timestamp
             self._late.handle(value)
