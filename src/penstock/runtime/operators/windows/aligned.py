@@ -209,6 +209,9 @@ class AlignedWindows(OpenOperator):
                 self._evaluation.clear(window)
         self._table.drop(start)
 
+    def parts(self) -> tuple[Any, ...]:
+        return self, self._evaluation
+
     def close(self) -> None:
         self._evaluation.close()
         close_function(self._combine)
