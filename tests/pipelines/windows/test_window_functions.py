@@ -20,7 +20,6 @@ from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import (
     CountTrigger,
     PurgingTrigger,
-    SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
 
@@ -92,6 +91,35 @@ def test_aggregate(golden: Any) -> None:
         end
         """,
         lambda stream: windowed(stream, TUMBLING).aggregate(Average()),
+    )
+
+
+class Large(AggregateFunction):
+    """Whose accumulator may be an empty list, which is not an empty window."""
+
+    def create_accumulator(self) -> Any:
+        return []
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return [*accumulator, value.value] if value.number > 5 else accumulator
+
+    def get_result(self, accumulator: Any) -> Any:
+        return "a", f"{len(accumulator)} of them"
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return a + b
+
+
+def test_an_accumulator_may_be_empty(golden: Any) -> None:
+    golden(
+        """
+        time         0    5    10
+        a            1-2  68|
+        a gives                           0 of them
+        end
+        a gives                           2 of them
+        """,
+        lambda stream: windowed(stream, TUMBLING).aggregate(Large()),
     )
 
 
@@ -280,29 +308,4 @@ def test_results_have_the_last_timestamp_of_their_window(golden_job: Any) -> Non
         end
         """,
         lambda stream: windowed(stream, TUMBLING).reduce(added).process(Stamp()),
-    )
-
-
-def test_each_window_has_its_own_copy(golden_job: Any) -> None:
-    """A function that changes an element in one window does not change it in another."""
-
-    class Spoils(ProcessWindowFunction):
-        def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
-            found = list(elements)
-            yield key, context.window(), " ".join(element[1].pop() for element in found)
-
-    golden_job(
-        """
-        time    -5   0    5    10
-        a             1
-        end
-        a fires   [-----)                 1
-        a fires      [-----)              1
-        """,
-        lambda stream: (
-            stream.map(lambda event: (event.key, [event.value]))
-            .key_by(lambda record: record[0])
-            .window(SlidingEventTimeWindows.of(Time.seconds(6), Time.seconds(3)))
-            .process(Spoils())
-        ),
     )
