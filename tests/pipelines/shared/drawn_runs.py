@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,11 +41,6 @@ def by_key(event: Event) -> str:
 def added(one: Event, other: Event) -> Event:
     """The sum of two elements; the first one's time."""
     return one._replace(value=str(one.number + other.number))
-
-
-class Asked(EventTimeTrigger):
-    """By which any assigner is served as one of the user's own is: only the class itself is known
-    so well that it need not be asked."""
 
 
 class Show(ProcessWindowFunction):
@@ -107,15 +103,24 @@ def _node(stream: DataStream) -> Any:
 # By hand
 
 
+class AskedTrigger(EventTimeTrigger):
+    """The default trigger, but for its class: what is common has loops of its own."""
+
+
 class StreamHarness(KeyedOperatorHarness):
     """Drives the last operator of a stream, which must be keyed."""
 
     @classmethod
-    def of(cls, stream: DataStream) -> StreamHarness:
+    def of(cls, stream: DataStream, asked: bool = False) -> StreamHarness:
+        """With `asked`, windows ask their trigger for each element, also where they need not."""
         node = _node(stream)
-        return cls(node.operator, node.inputs[0].partitioning.select)
+        operator = node.operator
+        if asked and type(operator.trigger) is EventTimeTrigger:
+            operator = replace(operator, trigger=AskedTrigger())
+        return cls(operator, node.inputs[0].partitioning.select)
 
     def _operator(self, function: Any, settings: tuple[Any, ...]) -> Any:
+        """Given as what it is: an operator, not a function to make one of."""
         return function
 
     def process_run(self, values: list[Any], timestamps: list[int]) -> None:
@@ -131,8 +136,8 @@ class StreamHarness(KeyedOperatorHarness):
 class Hand:
     """A harness, and how a drawing's events are handed to it."""
 
-    def __init__(self, stream: DataStream, by_clock: bool = False) -> None:
-        self.harness = StreamHarness.of(stream)
+    def __init__(self, stream: DataStream, by_clock: bool, asked: bool) -> None:
+        self.harness = StreamHarness.of(stream, asked)
         self._by_clock = by_clock
         self._watermark = -(1 << 63)
 
@@ -169,13 +174,17 @@ class Hand:
 
 
 def play_by_hand(
-    stream: DataStream, drawing: Drawing, by_clock: bool = False, restarts: bool = False
+    stream: DataStream,
+    drawing: Drawing,
+    by_clock: bool = False,
+    restarts: bool = False,
+    asked: bool = False,
 ) -> tuple[Drawing, bool]:
     """The drawing with what was found, and whether the store held anything in the end.
 
     With `restarts` there is one after every event.
     """
-    hand = Hand(stream, by_clock)
+    hand = Hand(stream, by_clock, asked)
     found: list[list[Output]] = []
     for row in drawing.rows:
         found.append([])

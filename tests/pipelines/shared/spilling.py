@@ -26,7 +26,7 @@ def spilling(harness: H, keep: int) -> H:
         parts.clear()
 
     keyed_state._keep = keep
-    chunk_number = lambda: around.epoch << 16 | len(parts)  # noqa: E731
+    chunk_number = lambda: around.epoch << 16 | len(parts)
     keyed_state._chunk_number = chunk_number
     for table in keyed_state._tables:
         if hasattr(table, "_chunk_number"):

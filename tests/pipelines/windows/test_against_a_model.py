@@ -4,10 +4,10 @@ the model says."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from drawn_runs import Asked, StreamHarness
+from drawn_runs import AskedTrigger, StreamHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spilling import spilling
@@ -34,27 +34,33 @@ class Kept(ProcessWindowFunction):
     def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         values: list[int] = []
         for element in elements:
-            values += element if isinstance(element, list) else [element.value]
+            values += [element.value] if isinstance(element, Element) else element.values
         window = context.window()
         yield Firing(key, window.start, window.end, tuple(sorted(values)))
 
 
+class Result(NamedTuple):
+    """What no accumulator is: a result of a result would show."""
+
+    values: list[int]
+
+
 class Gathered(AggregateFunction):
-    """Keeps the values apart, so that one that is lost or doubled shows. The accumulator is changed
-    where it is, and is no result."""
+    """Keeps the values apart, so that one that is lost or doubled shows; where they are, so that a
+    list that two windows share shows as well."""
 
-    def create_accumulator(self) -> dict[str, list[int]]:
-        return {"values": []}
+    def create_accumulator(self) -> list[int]:
+        return []
 
-    def add(self, value: Element, accumulator: dict[str, list[int]]) -> dict[str, list[int]]:
-        accumulator["values"].append(value.value)
+    def add(self, value: Element, accumulator: list[int]) -> list[int]:
+        accumulator.append(value.value)
         return accumulator
 
-    def get_result(self, accumulator: dict[str, list[int]]) -> list[int]:
-        return accumulator["values"]
+    def get_result(self, accumulator: list[int]) -> Result:
+        return Result(accumulator)
 
-    def merge(self, a: dict[str, list[int]], b: dict[str, list[int]]) -> dict[str, list[int]]:
-        a["values"] += b["values"]
+    def merge(self, a: list[int], b: list[int]) -> list[int]:
+        a += b
         return a
 
 
@@ -103,7 +109,7 @@ ASSIGNERS = {
 # The default is done by loops of its own; a trigger of another class is asked for every element.
 TRIGGERS = {
     "default": None,
-    "asked": Asked(),
+    "asked": AskedTrigger(),
     "count": CountTrigger.of(EVERY),
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drawn_runs import Asked
+from drawn_runs import AskedTrigger
 
 from penstock.common import Time, WatermarkStrategy
 from penstock.datastream import (
@@ -178,7 +178,7 @@ def local(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "assigner", [TUMBLING, SESSIONS, SlidingEventTimeWindows.of(Time.seconds(2), SECOND)]
 )
-@pytest.mark.parametrize("trigger", [None, Asked()])
+@pytest.mark.parametrize("trigger", [None, AskedTrigger()])
 def test_records_without_timestamps(assigner: Any, trigger: Any) -> None:
     windows = keyed(timed=False).window(assigner)
     if trigger is not None:
@@ -203,7 +203,7 @@ def test_timestamps_that_are_none(stamp: Any) -> None:
 
 
 @pytest.mark.parametrize("stamp", [(1 << 63) - 1, -(1 << 63) + 1])
-@pytest.mark.parametrize("trigger", [None, Asked()])
+@pytest.mark.parametrize("trigger", [None, AskedTrigger()])
 @pytest.mark.parametrize("gaps", [False, True])
 def test_a_timestamp_whose_window_would_never_end(stamp: int, trigger: Any, gaps: bool) -> None:
     strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda record, _: stamp)
@@ -257,7 +257,7 @@ class SessionState(ProcessWindowFunction):
         yield key
 
 
-@pytest.mark.parametrize("trigger", [None, Asked()])
+@pytest.mark.parametrize("trigger", [None, AskedTrigger()])
 def test_state_of_windows_that_merge(trigger: Any) -> None:
     windows = keyed().window(SESSIONS)
     if trigger is not None:
@@ -344,7 +344,7 @@ def test_an_error_in_a_function_names_the_operator_and_the_line(
 ) -> None:
     windows = keyed(in_order=in_order).window(assigner)
     if asked:
-        windows = windows.trigger(Asked())
+        windows = windows.trigger(AskedTrigger())
     with pytest.raises(UserFunctionError, match=message) as caught:
         # What follows draws the results, and has no part in their failing.
         list(compute(windows).map(lambda result: result).execute_and_collect())
