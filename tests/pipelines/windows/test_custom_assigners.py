@@ -23,7 +23,8 @@ class UpToValue(WindowAssigner):
     """An element is in as many windows as its value says, each a second longer; 0 is in none."""
 
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> Any:
-        return [TimeWindow(0, 1000 * (n + 1)) for n in range(element.number)]
+        for n in range(element.number):
+            yield TimeWindow(0, 1000 * (n + 1))
 
     def get_default_trigger(self, env: Any) -> Any:
         return EventTimeTrigger.create()

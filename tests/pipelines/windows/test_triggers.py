@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from drawn_runs import (
     Show,
     ShowSorted,
@@ -345,6 +346,30 @@ def test_a_timeout_does_not_keep_a_window_from_ending() -> None:
         assert len(harness.outputs()) == 1
         harness.advance_watermark(4999)
         assert len(harness.outputs()) == 2
+        assert harness.entries() == []
+
+
+class Deletes(EventTimeTrigger):
+    """Deletes the timer of the window's end, whenever it is asked."""
+
+    def on_event_time(self, time: int, window: Any, ctx: Any) -> TriggerResult:
+        ctx.delete_event_time_timer(window.max_timestamp())
+        return super().on_event_time(time, window, ctx)
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:
+        ctx.register_event_time_timer(timestamp + 1)
+        return super().on_element(element, timestamp, window, ctx)
+
+
+@pytest.mark.parametrize("lateness", [0, 2000])
+@pytest.mark.parametrize("assigner", [TUMBLING, SESSIONS])
+def test_a_trigger_that_deletes_timers_leaves_nothing(assigner: Any, lateness: int) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    windows = windowed(env.from_elements(1), assigner, trigger=Deletes(), lateness=lateness)
+    with StreamHarness.of(windows.process(Show())) as harness:
+        harness.process(Event("a", "1", 0), 0)
+        harness.process(Event("a", "2", 1000), 1000)
+        harness.advance_watermark(20_000)
         assert harness.entries() == []
 
 

@@ -71,7 +71,7 @@ class GeneralWindows(OpenOperator):
                 raise InvalidProgramError.no_timestamps()
             timestamp = MIN_LONG_VALUE
         key = self._scope.key
-        windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)
+        windows = list(self._assigner.assign_windows(value, timestamp, self._assigner_context))
         add = self._add if self._sets is None else self._add_merging
         own = [value]
         if len(windows) > 1:  # a function may change it in one of them
@@ -209,35 +209,34 @@ class GeneralWindows(OpenOperator):
             self._scope.key = key
             self._scope.timestamp = None
             window = window_of(namespace)
+            over = cleans and time == self._cleanup_time(window)
             if self._sets is None:
-                self._contents.enter(window)
-                self._on_timer(ask, time, key, window)
-                if cleans and time == self._cleanup_time(window):
-                    self._clean(key, window)
+                self._on_timer(ask, time, key, window, window, over)
                 continue
             with self._window_set() as windows:
                 state_window = windows.state_window(window)
                 if state_window is None:
                     continue  # it has been merged into another
-                self._contents.enter(state_window)
-                self._on_timer(ask, time, key, window)
-                if cleans and time == self._cleanup_time(window):
-                    self._contents.enter(state_window)
-                    self._clean(key, window)
+                self._on_timer(ask, time, key, window, state_window, over)
+                if over:
                     windows.retire(window)
                 self._scope.key = key
 
-    def _on_timer(self, ask: Any, time: int, key: Any, window: Any) -> None:
+    def _on_timer(
+        self, ask: Any, time: int, key: Any, window: Any, state_window: Any, over: bool
+    ) -> None:
         context = self._trigger_context
         context.enter(window)
+        self._contents.enter(state_window)
         self._follow(ask(time, window, context), key, window)
-        if context.deleted:  # perhaps the one that cleans up: it may be at the same time
-            self._scope.key = key
+        self._scope.key = key
+        if over:
+            self._clean(window)
+        elif context.deleted:  # perhaps the one that cleans up: it may be at the same time
             self._register_cleanup(window)
 
-    def _clean(self, key: Any, window: Any) -> None:
+    def _clean(self, window: Any) -> None:
         """The window is over: contents, trigger, the function's own state."""
-        self._scope.key = key
         self._contents.clear()
         self._trigger_context.enter(window)
         self._trigger.clear(window, self._trigger_context)
