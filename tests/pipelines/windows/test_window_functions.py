@@ -18,6 +18,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import (
+    CountEvictor,
     CountTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
@@ -130,6 +131,38 @@ class Framed(ProcessWindowFunction):
     def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         [(_, average)] = list(elements)
         yield key, context.window(), average
+
+
+class OnlyLarge(AggregateFunction):
+    """Has no result for what is small."""
+
+    def create_accumulator(self) -> int:
+        return 0
+
+    def add(self, value: Any, accumulator: int) -> int:
+        return accumulator + int(value.number)
+
+    def get_result(self, accumulator: int) -> tuple[str, int] | None:
+        return ("a", accumulator) if accumulator > 5 else None
+
+    def merge(self, a: int, b: int) -> int:
+        return a + b
+
+
+@pytest.mark.parametrize("evictor", [None, CountEvictor.of(9)])
+@pytest.mark.parametrize("function", [None, lambda key, window, results: results])
+def test_no_result_gives_nothing(golden: Any, evictor: Any, function: Any) -> None:
+    """As in Flink: nothing is emitted, and a window function is not called."""
+    golden(
+        """
+        time         0    5    10
+        a            1-2  |
+        a                 3-4  |
+        a gives                           7
+        end
+        """,
+        lambda stream: windowed(stream, TUMBLING, evictor=evictor).aggregate(OnlyLarge(), function),
+    )
 
 
 @also_on_spark
