@@ -451,7 +451,7 @@ class VertexTask:
         while trace is not None:
             held = trace.tb_frame.f_locals
             for described, operator in zip(self.vertex.operators, self.operators, strict=False):
-                if held.get("self") is operator:
+                if any(held.get("self") is part for part in operator.parts()):
                     found = (described.name, str(described.location))
             if "call" in held:
                 found = self._callables.get((id(held["call"]), _id(held.get("emit"))), found)

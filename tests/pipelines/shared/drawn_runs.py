@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from penstock.common import WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.datastream import DataStream, OutputTag, StreamExecutionEnvironment
 from penstock.datastream.functions import ProcessAllWindowFunction, ProcessWindowFunction
+from penstock.datastream.window import EventTimeTrigger
 from penstock.runtime.payload import HEADER_SIZE, encode_body
 from penstock.runtime.watermarks import MAX_TIMESTAMP
 from penstock.testing import KeyedOperatorHarness, ScriptedSource
@@ -101,15 +103,24 @@ def _node(stream: DataStream) -> Any:
 # By hand
 
 
+class AskedTrigger(EventTimeTrigger):
+    """The default trigger, but for its class: what is common has loops of its own."""
+
+
 class StreamHarness(KeyedOperatorHarness):
     """Drives the last operator of a stream, which must be keyed."""
 
     @classmethod
-    def of(cls, stream: DataStream) -> StreamHarness:
+    def of(cls, stream: DataStream, asked: bool = False) -> StreamHarness:
+        """With `asked`, windows ask their trigger for each element, also where they need not."""
         node = _node(stream)
-        return cls(node.operator, node.inputs[0].partitioning.select)
+        operator = node.operator
+        if asked and type(operator.trigger) is EventTimeTrigger:
+            operator = replace(operator, trigger=AskedTrigger())
+        return cls(operator, node.inputs[0].partitioning.select)
 
     def _operator(self, function: Any, settings: tuple[Any, ...]) -> Any:
+        """Given as what it is: an operator, not a function to make one of."""
         return function
 
     def process_run(self, values: list[Any], timestamps: list[int]) -> None:
@@ -125,8 +136,8 @@ class StreamHarness(KeyedOperatorHarness):
 class Hand:
     """A harness, and how a drawing's events are handed to it."""
 
-    def __init__(self, stream: DataStream, by_clock: bool = False) -> None:
-        self.harness = StreamHarness.of(stream)
+    def __init__(self, stream: DataStream, by_clock: bool, asked: bool) -> None:
+        self.harness = StreamHarness.of(stream, asked)
         self._by_clock = by_clock
         self._watermark = -(1 << 63)
 
@@ -163,13 +174,17 @@ class Hand:
 
 
 def play_by_hand(
-    stream: DataStream, drawing: Drawing, by_clock: bool = False, restarts: bool = False
+    stream: DataStream,
+    drawing: Drawing,
+    by_clock: bool = False,
+    restarts: bool = False,
+    asked: bool = False,
 ) -> tuple[Drawing, bool]:
     """The drawing with what was found, and whether the store held anything in the end.
 
     With `restarts` there is one after every event.
     """
-    hand = Hand(stream, by_clock)
+    hand = Hand(stream, by_clock, asked)
     found: list[list[Output]] = []
     for row in drawing.rows:
         found.append([])

@@ -24,10 +24,11 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 
 # By hand on the harness, every output is seen right where it comes. "restored" goes on from a
-# checkpoint after every single event. The jobs have all in one epoch, or each event in its own.
-LOCAL = ["by_hand", "restored", "one_epoch", "own_epochs"]
+# checkpoint after every single event. "asked" windows ask their trigger for each element, also
+# where they have a shorter way. The jobs have all in one epoch, or each event in its own.
+LOCAL = ["by_hand", "restored", "asked", "asked_restored", "one_epoch", "own_epochs"]
 ON_SPARK = [pytest.param("spark", marks=pytest.mark.spark)]
-BY_HAND, JOBS = LOCAL[:2], LOCAL[2:]
+BY_HAND, JOBS = LOCAL[:4], LOCAL[4:]
 
 Golden = Callable[..., None]
 
@@ -80,7 +81,9 @@ def _golden(request: pytest.FixtureRequest, directory: Path) -> Golden:
         env = _env("spark" if way == "spark" else "local", directory)
         if way in BY_HAND:
             stream = build(drawn_stream(env, []))
-            found, left = play_by_hand(stream, drawing, restarts=way == "restored")
+            found, left = play_by_hand(
+                stream, drawing, restarts="restored" in way, asked="asked" in way
+            )
             assert str(found) == str(drawing)
             assert left == leaves
             return

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from drawn_runs import StreamHarness
+from drawn_runs import AskedTrigger, StreamHarness
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_model import Element, Firing, Model, aligned, session
@@ -17,7 +17,6 @@ from penstock.datastream.functions import AggregateFunction, ProcessWindowFuncti
 from penstock.datastream.window import (
     CountTrigger,
     EventTimeSessionWindows,
-    EventTimeTrigger,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
@@ -31,9 +30,15 @@ class Kept(ProcessWindowFunction):
     def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         values: list[int] = []
         for element in elements:
-            values += element if isinstance(element, list) else [element.value]
+            values += [element.value] if isinstance(element, Element) else element.values
         window = context.window()
         yield Firing(key, window.start, window.end, tuple(sorted(values)))
+
+
+class Result(NamedTuple):
+    """What no accumulator is: a result of a result would show."""
+
+    values: list[int]
 
 
 class Gathered(AggregateFunction):
@@ -45,8 +50,8 @@ class Gathered(AggregateFunction):
     def add(self, value: Element, accumulator: list[int]) -> list[int]:
         return [*accumulator, value.value]
 
-    def get_result(self, accumulator: list[int]) -> list[int]:
-        return accumulator
+    def get_result(self, accumulator: list[int]) -> Result:
+        return Result(accumulator)
 
     def merge(self, a: list[int], b: list[int]) -> list[int]:
         return a + b
@@ -94,10 +99,10 @@ ASSIGNERS = {
         session(4),
     ),
 }
-# The default is done by loops of its own; by its name the trigger is asked for every element.
+# The default is done by loops of its own; a trigger of another class is asked for every element.
 TRIGGERS = {
     "default": None,
-    "asked": EventTimeTrigger.create(),
+    "asked": AskedTrigger(),
     "count": CountTrigger.of(EVERY),
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn_runs import AskedTrigger
 
 from penstock.common import Time, WatermarkStrategy
 from penstock.datastream import (
@@ -176,7 +177,7 @@ def local(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "assigner", [TUMBLING, SESSIONS, SlidingEventTimeWindows.of(Time.seconds(2), SECOND)]
 )
-@pytest.mark.parametrize("trigger", [None, EventTimeTrigger.create()])
+@pytest.mark.parametrize("trigger", [None, AskedTrigger()])
 def test_records_without_timestamps(assigner: Any, trigger: Any) -> None:
     windows = keyed(timed=False).window(assigner)
     if trigger is not None:
@@ -239,7 +240,7 @@ class SessionState(ProcessWindowFunction):
         yield key
 
 
-@pytest.mark.parametrize("trigger", [None, EventTimeTrigger.create()])
+@pytest.mark.parametrize("trigger", [None, AskedTrigger()])
 def test_state_of_windows_that_merge(trigger: Any) -> None:
     windows = keyed().window(SESSIONS)
     if trigger is not None:
@@ -312,7 +313,7 @@ def test_an_error_in_a_function_names_the_operator_and_the_line(
 ) -> None:
     windows = keyed().window(assigner)
     if asked:
-        windows = windows.trigger(EventTimeTrigger.create())
+        windows = windows.trigger(AskedTrigger())
     with pytest.raises(UserFunctionError, match=message) as caught:
         list(compute(windows).execute_and_collect())
     named = re.search(r"failed at .*test_bad_windows\.py:(\d+)", str(caught.value))

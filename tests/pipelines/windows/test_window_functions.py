@@ -20,7 +20,6 @@ from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import (
     CountTrigger,
     PurgingTrigger,
-    SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
 
@@ -92,6 +91,35 @@ def test_aggregate(golden: Any) -> None:
         end
         """,
         lambda stream: windowed(stream, TUMBLING).aggregate(Average()),
+    )
+
+
+class Large(AggregateFunction):
+    """Whose accumulator may be an empty list, which is not an empty window."""
+
+    def create_accumulator(self) -> Any:
+        return []
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return [*accumulator, value.value] if value.number > 5 else accumulator
+
+    def get_result(self, accumulator: Any) -> Any:
+        return "a", f"{len(accumulator)} of them"
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return a + b
+
+
+def test_an_accumulator_may_be_empty(golden: Any) -> None:
+    golden(
+        """
+        time         0    5    10
+        a            1-2  68|
+        a gives                           0 of them
+        end
+        a gives                           2 of them
+        """,
+        lambda stream: windowed(stream, TUMBLING).aggregate(Large()),
     )
 
 

@@ -34,6 +34,10 @@ def event_time(record: Any, _: int) -> int:
     return 1000 * (number + 20 * (number // 17)) + number * 7919 % 1500
 
 
+class Asked(EventTimeTrigger):
+    """Of another class than the default, so that it is asked for each element."""
+
+
 class Sum(AggregateFunction):
     def create_accumulator(self) -> int:
         return 0
@@ -83,7 +87,7 @@ def windowed(records: Any) -> Any:
         sliding.reduce(_added, Told("sliding")).uid("sliding"),
         sessions.process(Told("session", state=False)).uid("session"),
         keyed.window(SESSIONS)
-        .trigger(EventTimeTrigger.create())
+        .trigger(Asked())
         .allowed_lateness(9000)
         .aggregate(Sum(), Told("merged", state=False))
         .uid("merged"),

@@ -123,6 +123,11 @@ class OpenOperator:
         """The epoch's records are through: what is to be committed, if this is a sink."""
         return []
 
+    def parts(self) -> tuple[Any, ...]:
+        """The objects in whose methods user code of this operator runs. When that raises, they
+        tell whose it was."""
+        return (self,)
+
     def close(self) -> None:
         """The instance is not needed any more."""
 

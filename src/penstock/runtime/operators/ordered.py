@@ -155,5 +155,8 @@ class _OpenOrdered(OpenOperator):
     def prepare_commit(self) -> list[Any]:
         return self.inner.prepare_commit()
 
+    def parts(self) -> tuple[Any, ...]:
+        return self, *self.inner.parts()
+
     def close(self) -> None:
         self.inner.close()

@@ -250,6 +250,9 @@ class AlignedWindows(OpenOperator):
     def _forget(self, start: int) -> None:
         self._table.drop(start)
 
+    def parts(self) -> tuple[Any, ...]:
+        return self, self._evaluation
+
     def close(self) -> None:
         self._evaluation.close()
         close_function(self._combine)

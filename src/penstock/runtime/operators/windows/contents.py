@@ -10,6 +10,7 @@ from penstock.common.typeinfo import Types
 from penstock.datastream.functions import AggregateFunction, ReduceFunction
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
+    ListState,
     ListStateDescriptor,
     ReducingStateDescriptor,
 )
@@ -59,8 +60,14 @@ class Contents:
 
     def evaluate(self, window: Any, use: Callable[[Any], None]) -> None:
         """Give what there is to `use`; an empty window is not evaluated."""
-        held = self._state.get()
-        if held is not None and held != []:
+        state = self._state
+        if isinstance(state, ListState):
+            held = state.get()
+            empty = not held
+        else:
+            held = state.below.value()  # the accumulator: what is to be emitted is made of it later
+            empty = held is None
+        if not empty:
             use(held)
 
 
@@ -97,7 +104,9 @@ class EvictableContents(Contents):
             return
         before = len(elements)
         elements = _kept(elements, self._evictor.evict_before, window, self._context)
-        use(self._combined([element.value for element in elements]))
+        inputs = self._combined([element.value for element in elements])
+        if inputs is not None:
+            use(inputs)
         elements = _kept(elements, self._evictor.evict_after, window, self._context)
         if len(elements) != before:
             self._state.update(elements)
@@ -111,20 +120,24 @@ def _kept(
     return elements if kept is None else list(kept)
 
 
-def _combining(combine: Any, host: OperatorHost) -> Callable[[list[Any]], Iterable[Any]]:
-    """What a window function gets of the elements: themselves, or what they combine to."""
+def _combining(combine: Any, host: OperatorHost) -> Callable[[list[Any]], Iterable[Any] | None]:
+    """What a window function gets of the elements: themselves, or what they combine to.
+
+    None if an AggregateFunction has no result.
+    """
     if combine is None:
         return _themselves
     if isinstance(combine, AggregateFunction):
         add = opened(combine, host, "add")
 
-        def aggregated(elements: list[Any]) -> Iterable[Any]:
+        def aggregated(elements: list[Any]) -> Iterable[Any] | None:
             if not elements:
                 return ()
             accumulator = combine.create_accumulator()
             for element in elements:
                 accumulator = add(element, accumulator)
-            return (combine.get_result(accumulator),)
+            result = combine.get_result(accumulator)
+            return None if result is None else (result,)
 
         return aggregated
     call = opened(combine, host, "reduce")

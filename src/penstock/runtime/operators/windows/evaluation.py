@@ -119,7 +119,9 @@ class Evaluation:
         scope, time, inputs = self._host.scope, window.max_timestamp(), self._inputs
         for scope.key, held in contents:
             scope.timestamp = time
-            yield from inputs(held)
+            results = inputs(held)
+            if results is not None:
+                yield from results
 
     def _function_results(self, window: Any, contents: Contents) -> Iterator[Any]:
         scope, time, inputs = self._host.scope, window.max_timestamp(), self._inputs
@@ -128,7 +130,8 @@ class Evaluation:
         for key, held in contents:
             scope.key = key
             scope.timestamp = time
-            produced = call(key, window, inputs(held))
+            given = inputs(held)
+            produced = None if given is None else call(key, window, given)
             if produced is not None:
                 for result in produced:
                     if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
@@ -156,14 +159,22 @@ class Evaluation:
         close_function(self._function)
 
 
-def _inputs_of(windowing: Windowing) -> Callable[[Any], Iterable[Any]]:
-    """From what a window holds to what its function gets."""
+def _inputs_of(windowing: Windowing) -> Callable[[Any], Iterable[Any] | None]:
+    """From what a window holds to what its function gets.
+
+    As in Flink, a window whose AggregateFunction has no result (None) gives nothing.
+    """
     combine = windowing.combine
     if windowing.evictor is not None or combine is None:
         return _as_they_are
     if isinstance(combine, AggregateFunction):
         get_result = combine.get_result
-        return lambda accumulator: (get_result(accumulator),)
+
+        def result(accumulator: Any) -> Iterable[Any] | None:
+            found = get_result(accumulator)
+            return None if found is None else (found,)
+
+        return result
     return lambda value: (value,)
 
 

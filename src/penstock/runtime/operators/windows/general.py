@@ -254,6 +254,9 @@ class GeneralWindows(OpenOperator):
             pairs = tuple((window_bytes(w), window_bytes(s)) for w, s in found.windows.items())
             self._sets.update(pairs or None)
 
+    def parts(self) -> tuple[Any, ...]:
+        return self, self._evaluation
+
     def close(self) -> None:
         self._evaluation.close()
         close_function(self._combine)

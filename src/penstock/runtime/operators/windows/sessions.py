@@ -203,6 +203,9 @@ class SessionWindows(OpenOperator):
         window = TimeWindow(session.start, session.end)
         return self._evaluation.results(window, ((key, session.held),))
 
+    def parts(self) -> tuple[Any, ...]:
+        return self, self._evaluation
+
     def close(self) -> None:
         self._evaluation.close()
         close_function(self._combine)
