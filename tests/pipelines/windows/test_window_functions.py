@@ -20,6 +20,7 @@ from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import (
     CountTrigger,
     PurgingTrigger,
+    SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
 
