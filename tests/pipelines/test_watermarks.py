@@ -292,3 +292,26 @@ def test_the_time_of_a_spark_source_moves_with_its_epochs(
     rung = list(stream.key_by(lambda r: r[0]).process(Alarm()).execute_and_collect())
 
     assert rung[0] == 29
+
+
+@pytest.mark.parametrize("exchange", ["chained", "exchanged"])
+def test_an_assigner_sees_the_timestamp_that_the_record_had(
+    env: StreamExecutionEnvironment, exchange: str
+) -> None:
+    def first(record: int, before: int) -> int:
+        assert before == MIN
+        return record
+
+    def second(record: int, before: int) -> int:
+        return before * 10
+
+    stream = env.from_collection([1, 2, 3])
+    for assign in (first, second):
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(assign)
+        stream = stream.assign_timestamps_and_watermarks(strategy)
+        if exchange == "exchanged":
+            stream = stream.global_()
+
+    found = stream.process(Shown()).execute_and_collect()
+
+    assert sorted(time for _, time, _ in found) == [10, 20, 30]

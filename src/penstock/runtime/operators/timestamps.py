@@ -83,6 +83,7 @@ class Stamper(OpenOperator):
                 scope.timestamp = stamp = extract(value)
                 yield value
                 call(value, stamp, progress)
+                scope.timestamp = None  # the next record has none, or brings its own
 
         def bounded_results(values: Iterable[Any]) -> Iterator[Any]:
             """Without a call per record."""
@@ -95,6 +96,7 @@ class Stamper(OpenOperator):
                     if stamp > newest:
                         newest = stamp
                     yield value
+                    scope.timestamp = None
             finally:
                 generator.newest = newest
 
@@ -103,6 +105,7 @@ class Stamper(OpenOperator):
             scope.timestamp = stamp = extract(value)
             emit(value)
             self.progress.generator.on_event(value, stamp, self.progress)
+            scope.timestamp = None
 
         def run(values: Iterable[Any]) -> None:
             records = iter(values)
