@@ -200,14 +200,14 @@ class UserFunctionError(PenstockError, RuntimeError):
         """
         return cls(
             operator,
-            _user_location(cause.__traceback__) or location,
+            user_line(cause.__traceback__) or location,
             type(cause).__name__,
             str(cause),
             "".join(traceback.format_exception(type(cause), cause, cause.__traceback__)),
         )
 
 
-def _user_location(trace: TracebackType | None) -> str | None:
+def user_line(trace: TracebackType | None) -> str | None:
     """The innermost line of the user's: neither Penstock's nor an installed library's."""
     for frame in reversed(traceback.extract_tb(trace)):
         if not frame.filename.startswith((_PACKAGE_DIR, "<frozen")) and not any(

@@ -326,6 +326,13 @@ COUNT_WINDOW_SEMANTICS = _choice(
     "What count_window(size, slide) and count_window_all mean: pyflink fires full windows only, "
     "each with exactly size elements; java fires every slide elements with up to size of them.",
 )
+WINDOW_SLICES = _option(
+    "penstock.window.slices",
+    _BOOLEAN,
+    True,
+    "Put sliding windows of an AggregateFunction together from slices as long as the slide, by its "
+    "merge(). False keeps each window by itself, and merge() is not called.",
+)
 SPARK_MASTER = _option(
     "penstock.spark.master", _STRING, "local[*]", "Spark master, if no session is running yet."
 )

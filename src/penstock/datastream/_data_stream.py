@@ -70,6 +70,14 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
     {
         "cache": "write the stream to a sink, or call to_spark() and cache the DataFrame",
         "interval_join": "call key_by(...) on both streams first: it joins by key",
+        "in_event_time_order": "call key_by(...) first: records are put in order for each key",
+        "window": "call key_by(...) first, or window_all(...) for one window over all keys",
+        "count_window": "call key_by(...) first, or count_window_all(...) for all keys together",
+        "aggregate": "call key_by(...) and window(...) first",
+        **dict.fromkeys(
+            ("allowed_lateness", "evictor", "side_output_late_data", "trigger"),
+            "it belongs between window(...) and what is computed over the windows",
+        ),
     }
 )
 class DataStream(OperatorSettings):

@@ -129,7 +129,7 @@ def _misfit(method: str, wanted: str, func: Any) -> InvalidArgumentError:
     if isinstance(func, type) and _is_ours(func):
         return InvalidArgumentError(
             f"{method} needs {wanted}, got the class {func.__name__} itself; "
-            f"pass an instance: {func.__name__}(...)"
+            f"pass an instance: {func.__name__}{'.of' if hasattr(func, 'of') else ''}(...)"
         )
     got = f"{type(func).__name__} {short_repr(func)}"
     for kind, home in _HOME.items():

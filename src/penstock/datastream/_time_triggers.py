@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any, TypeVar, cast
 
-from penstock.common.time import Duration, Time, to_millis
+from penstock.common.time import Duration, Time, to_signed_millis
 from penstock.common.typeinfo import Types
 from penstock.datastream._window_contracts import Trigger, TriggerResult
 from penstock.datastream._windows import GlobalWindow, TimeWindow
@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 def positive_millis(value: Span, what: str) -> int:
     """`value` in milliseconds, at least one."""
-    millis = to_millis(value, what)
-    if millis == 0:
+    millis = to_signed_millis(value, what)
+    if millis <= 0:
         raise InvalidArgumentError.of(what, "at least one millisecond", value)
     return millis
 

@@ -25,6 +25,7 @@ from penstock.datastream._stream_arguments import (
     declared_type,
     instance_of,
     one_of_kinds_or_callable,
+    refusing,
     selector_of,
 )
 from penstock.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction
@@ -129,6 +130,7 @@ class _Pair(Generic[P]):
         return Where(self._windows, side, self._second)
 
 
+@refusing(dict.fromkeys(("apply", "window"), "call equal_to(...) first"))
 class Where(Generic[P]):
     """Two streams, one of them with keys."""
 
@@ -150,6 +152,7 @@ class Where(Generic[P]):
         return EqualTo(self._windows, self._first, side)
 
 
+@refusing({"apply": "call window(...) first"})
 class EqualTo(Generic[P]):
     """Two streams with keys."""
 

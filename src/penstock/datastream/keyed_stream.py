@@ -65,6 +65,7 @@ _PARTITIONED = "a keyed stream is already partitioned, by its key; call it befor
             ),
             _NO_OPERATOR,
         ),
+        "aggregate": "call window(...) first, or reduce(...) for a result per record",
         **dict.fromkeys(
             ("broadcast", "forward", "global_", "rebalance", "rescale", "shuffle"), _PARTITIONED
         ),

@@ -257,7 +257,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def execute_async(self, job_name: str | None = None) -> RunningJob:
         """Start the program and return a handle."""
-        return self._submit(job_name)
+        running = self._submit(job_name)
+        running.log_failure()
+        return running
 
     def get_execution_plan(self) -> str:
         """The plan as JSON, in Flink's shape."""

@@ -18,6 +18,7 @@ from penstock.datastream._stream_arguments import (
     function_or_callable,
     instance_of,
     one_of_kinds_or_callable,
+    refusing,
 )
 from penstock.datastream._window_functions import CalledAllWindowFunction, CalledWindowFunction
 from penstock.datastream.functions import (
@@ -56,6 +57,12 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="_Windowed")
 
 __all__ = ["AllWindowedStream", "WindowedStream"]
+
+
+_NOTHING_COMPUTED = dict.fromkeys(
+    ("execute_and_collect", "filter", "flat_map", "key_by", "map", "print", "sink_to", "union"),
+    "say first what is computed over the windows: reduce, aggregate, apply or process",
+)
 
 
 class _Windowed:
@@ -229,13 +236,14 @@ class _Windowed:
             function=function,
             element_type=kept_type,
             all_windows=self._all_windows,
-            default_trigger=self._trigger is None,
+            slices=self._stream._env._configuration.get(options.WINDOW_SLICES),
         )
         return self._stream._then(
             _name(windowing, labels), windowing, output_type, fixed_parallelism=self._parallelism
         )
 
 
+@refusing(_NOTHING_COMPUTED)
 class WindowedStream(_Windowed):
     """Windows of each key."""
 
@@ -253,6 +261,7 @@ class WindowedStream(_Windowed):
         return function if isinstance(function, Function) else CalledWindowFunction(function)
 
 
+@refusing(_NOTHING_COMPUTED)
 class AllWindowedStream(_Windowed):
     """Windows over all records, in one subtask."""
 

@@ -347,6 +347,16 @@ class RunningJob(JobClient):
             else:
                 self._result.set_result(result)
 
+    def log_failure(self) -> None:
+        """Write to the log if the job fails: perhaps nobody asks for its result."""
+
+        def log(ended: Future[JobExecutionResult]) -> None:
+            error = ended.exception()
+            if error is not None and not isinstance(error, JobCancelledError):
+                _log.error("job %s failed: %s", self.job.name, error)
+
+        self._result.add_done_callback(log)
+
     def get_job_id(self) -> JobID:
         return JobID(self.job.job_id)
 

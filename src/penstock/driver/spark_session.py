@@ -89,7 +89,17 @@ def checked(session: SparkSession) -> SparkSession:
             "and no foreachBatch on the driver; use a classic session (spark-submit, or "
             "SparkSession.builder.master(...))"
         )
+    _use_this_python(session)
     return session
+
+
+def _use_this_python(session: SparkSession) -> None:
+    """Workers on this machine take the first `python3` that they find, unless they are told; that
+    need not be one that has Penstock, while the driver's does."""
+    context = session.sparkContext
+    told = os.environ.get("PYSPARK_PYTHON") or context.getConf().get("spark.pyspark.python")
+    if not told and str(context.master).startswith("local"):
+        context.pythonExec = sys.executable
 
 
 @contextmanager

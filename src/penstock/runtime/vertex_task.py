@@ -20,6 +20,7 @@ from penstock.errors import (
     CheckpointUnwritableError,
     PenstockError,
     UserFunctionError,
+    user_line,
 )
 from penstock.graph.partitioning import ByKey, Partitioning
 from penstock.runtime.codec import dump, own_copy
@@ -103,6 +104,13 @@ class VertexTask:
             for index in vertex.outputs
         }
         self._callables: dict[tuple[int, int], tuple[str, str]] = {}
+        self._senders = {
+            id(self._writers[output.edge]): (described.name, str(described.location))
+            for described in vertex.operators
+            for output in described.outputs
+            if output.edge is not None
+        }
+        """Whose records a writer sends."""
         for edge in edges.values():
             self._remember_edge(edge, edge.partitioning)
         self._input_indexes = {index: plan.edges[index].input_index for index in vertex.inputs}
@@ -450,6 +458,7 @@ class VertexTask:
         trace = error.__traceback__
         while trace is not None:
             held = trace.tb_frame.f_locals
+            found = self._senders.get(id(held.get("self")), found)
             for described, operator in zip(self.vertex.operators, self.operators, strict=False):
                 if any(held.get("self") is part for part in operator.parts()):
                     found = (described.name, str(described.location))
@@ -553,9 +562,15 @@ def located(error: PenstockError, name: str, location: str) -> PenstockError:
     where = f"operator {name!r} ({location})"
     text = str(error)
     if where not in text:
+        at = user_line(error.__traceback__)
+        if at is not None and at != location:
+            where = f"{where} at {at}"
         error.args = (f"{where}: {text}", *error.args[1:])
     return error
 
 
 def user_error(name: str, location: str, error: BaseException) -> PenstockError:
+    of_result = isinstance(error, TypeError) and user_line(error.__traceback__) is None
+    if of_result and str(error).endswith("object is not iterable"):
+        error.args = (f"{error}; yield the results, or return a list of them",)
     return UserFunctionError.of(f"{name} ({location})", error, location)

@@ -175,16 +175,20 @@ class Harness:
         """What the function takes for processing time."""
         return self._around.clock
 
-    def advance_processing_time(self, to: int | None = None, *, by: Span | None = None) -> int:
-        """Move the clock to a time in milliseconds, or on by a span; the new time.
-
-        Timers that are due by then fire; `outputs` has what they emitted.
-        """
+    def advance_processing_time(
+        self, to: int | None = None, *, by: Span | None = None
+    ) -> list[Any]:
+        """Move the clock to a time in milliseconds, or on by a span; what timers that are due by
+        then emitted."""
         if (to is None) == (by is None):
             raise InvalidArgumentError("advance_processing_time takes either `to` or `by`")
-        now = self.clock.set(to) if to is not None else self.clock.advance(by or 0)
+        if to is not None:
+            self.clock.set(to)
+        else:
+            self.clock.advance(by or 0)
+        before = len(self._around.outputs)
         self._attempt(self._task.advance_clock)
-        return now
+        return self._around.outputs[before:]
 
     def advance_watermark(self, to: int) -> list[Any]:
         """Let event time reach `to`; what timers that are due by then emitted."""

@@ -44,7 +44,7 @@ from penstock.datastream.window import (
     TriggerResult,
     TumblingEventTimeWindows,
 )
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.graph.partitioning import ByKey
 from penstock.graph.stream_graph import Node
 from penstock.runtime.operators.windows import Windowing
@@ -149,7 +149,6 @@ def test_what_is_not_set(windowed: WindowedStream) -> None:
         MINUTE, None, 0, None,
     )  # fmt: skip
     assert type(found.trigger) is EventTimeTrigger
-    assert found.default_trigger
     assert not found.all_windows
 
 
@@ -166,7 +165,6 @@ def test_what_is_set(windowed: WindowedStream) -> None:
     assert found.trigger is trigger
     assert found.evictor is evictor
     assert (found.allowed_lateness, found.late_tag) == (2_000, tag)
-    assert not found.default_trigger
     assert result.get_side_output(tag)._edges[0].tag == "late"
 
 
@@ -297,8 +295,7 @@ def test_count_windows_are_pyflinks(stream: DataStream) -> None:
         found = description(result)
         assert isinstance(found.assigner, CountTumblingWindowAssigner)
         assert found.assigner.size == 3
-        assert found.default_trigger
-        assert found.all_windows is (cls is AllWindowedStream)
+            assert found.all_windows is (cls is AllWindowedStream)
     found = description(stream.count_window_all(3, 2).sum(1))
     assert isinstance(found.assigner, CountSlidingWindowAssigner)
     assert (found.assigner.size, found.assigner.slide) == (3, 2)
@@ -426,6 +423,29 @@ def test_wrong_arguments_are_refused_at_once(
 def test_triggers_that_can_merge_may_fire_sessions(stream: DataStream) -> None:
     trigger = PurgingTrigger.of(CountTrigger.of(3))
     assert description(stream.window_all(SESSIONS).trigger(trigger).sum(1)).trigger is trigger
-    assert (
-        description(stream.window_all(MINUTE).trigger(Careless()).sum(1)).default_trigger is False
-    )
+    careless = Careless()
+    assert description(stream.window_all(MINUTE).trigger(careless).sum(1)).trigger is careless
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda s: s.window(None), r"DataStream.window .* key_by\(...\) first, or window_all"),
+        (lambda s: s.in_event_time_order(), "key_by"),
+        (lambda s: s.key_by(0).aggregate(None), r"window\(...\) first"),
+        (
+            lambda s: s.key_by(0).window(MINUTE).print(),
+            "WindowedStream.print .* reduce",
+        ),
+        (
+            lambda s: s.key_by(0).window(MINUTE).sum(1).trigger(None),
+            "between window",
+        ),
+        (lambda s: s.join(s).where(0).window(MINUTE), "equal_to"),
+        (lambda s: s.join(s).where(0).equal_to(0).apply(None), r"window\(...\) first"),
+    ],
+)
+def test_a_call_out_of_turn_says_what_comes_first(call: Any, sentence: str) -> None:
+    stream = StreamExecutionEnvironment.get_execution_environment().from_collection([("a", 1)])
+    with pytest.raises(UnsupportedFeatureError, match=sentence):
+        call(stream)

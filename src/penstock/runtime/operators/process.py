@@ -99,7 +99,16 @@ class KeyedTimerService(TaskTimerService):
 def _checked(timestamp: Any) -> int:
     if not isinstance(timestamp, int):
         raise InvalidArgumentError.of("the time of a timer", "an int, in milliseconds", timestamp)
+    if timestamp < _BEFORE_ALL_TIME:
+        # What comes of counting on from the timestamp of a record that has none.
+        raise InvalidArgumentError(
+            f"the time of a timer is {timestamp}, as if there was no timestamp or watermark to "
+            "count from; call assign_timestamps_and_watermarks(...) before key_by"
+        )
     return timestamp
+
+
+_BEFORE_ALL_TIME = -(1 << 62)
 
 
 class ElementContext(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import pickle
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
+from operator import index
 from typing import Any
 
 from penstock.common.watermark_strategy import (
@@ -226,10 +228,16 @@ def _extractor(assigner: TimestampAssigner | None, scope: KeyScope) -> Callable[
     def extract(value: Any) -> int:
         before = scope.timestamp
         found = call(value, MIN_TIMESTAMP if before is None else before)
-        if found.__class__ is not int:
-            raise InvalidArgumentError.of(
-                "the timestamp from the assigner", "an int, in milliseconds", found
-            )
-        return found
+        return found if found.__class__ is int else _millis(found)
 
     return extract
+
+
+def _millis(found: Any) -> int:
+    """What is as good as an int, of numpy for example."""
+    if not isinstance(found, bool) and hasattr(found, "__index__"):
+        return index(found)
+    wanted = "an int, in milliseconds"
+    if isinstance(found, dt.datetime):
+        wanted += " (of a datetime: int(t.timestamp() * 1000))"
+    raise InvalidArgumentError.of("the timestamp from the assigner", wanted, found)

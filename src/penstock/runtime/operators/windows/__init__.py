@@ -64,8 +64,8 @@ class Windowing:
     """The type of what is kept: elements, or the accumulator."""
     all_windows: bool = False
     """The windows of a whole stream, under one constant key: functions get no key."""
-    default_trigger: bool = True
-    """Whether the trigger is the assigner's own."""
+    slices: bool = True
+    """Whether sliding windows may be put together from slices."""
 
     @property
     def needs_clock(self) -> bool:
@@ -91,7 +91,7 @@ class Windowing:
         if type(self.trigger) is EventTimeTrigger and self.evictor is None:
             assigner: Any = self.assigner
             if type(assigner) is SlidingEventTimeWindows:
-                sliced = can_slice(self.combine, assigner.size, assigner.slide)
+                sliced = self.slices and can_slice(self.combine, assigner.size, assigner.slide)
                 return SlicedWindows if sliced else AlignedWindows
             if type(assigner) is TumblingEventTimeWindows:
                 return AlignedWindows

@@ -13,6 +13,7 @@ from penstock.datastream.window import (
     MIN_LONG_VALUE,
     MergingWindowAssigner,
     TriggerResult,
+    Window,
 )
 from penstock.errors import InvalidArgumentError, InvalidProgramError
 from penstock.runtime.codec import own_copy
@@ -71,7 +72,7 @@ class GeneralWindows(OpenOperator):
                 raise InvalidProgramError.no_timestamps()
             timestamp = MIN_LONG_VALUE
         key = self._scope.key
-        windows = list(self._assigner.assign_windows(value, timestamp, self._assigner_context))
+        windows = self._windows_of(value, timestamp)
         add = self._add if self._sets is None else self._add_merging
         own = [value]
         if len(windows) > 1:  # a function may change it in one of them
@@ -82,6 +83,15 @@ class GeneralWindows(OpenOperator):
         if not added and self._is_late(timestamp):
             self._scope.timestamp = timestamp
             self._late.handle(value)
+
+    def _windows_of(self, value: Any, timestamp: int) -> list[Any]:
+        assigned: Any = self._assigner.assign_windows(value, timestamp, self._assigner_context)
+        windows = None if isinstance(assigned, Window | None) else list(assigned)
+        if windows is None or not all(isinstance(window, Window) for window in windows):
+            raise InvalidArgumentError.of(
+                f"what {self._assigner!r} assigns", "a collection of windows", assigned
+            )
+        return windows
 
     def run(self, values: Iterable[Any]) -> None:
         process = self.process

@@ -7,16 +7,21 @@ function, which says how to merge; a reduce function only says how to go on with
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions import AggregateFunction
-from penstock.runtime.codec import constant
+from penstock.errors import InvalidProgramError, short_repr
+from penstock.options import WINDOW_SLICES
+from penstock.runtime.codec import constant, own_copy
 from penstock.runtime.operators.base import OperatorHost
 from penstock.runtime.operators.windows.aligned import AlignedWindows
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
+
+_END = object()
 
 
 def can_slice(combine: Any, size: int, slide: int) -> bool:
@@ -34,6 +39,43 @@ def can_slice(combine: Any, size: int, slide: int) -> bool:
     return merged is not None
 
 
+def check_merge(function: AggregateFunction, first: Any, second: Any) -> None:
+    """Refuse a `merge` that gives something else than adding the records one after the other."""
+
+    def added(*values: Any) -> Any:
+        accumulator = function.create_accumulator()
+        for value in values:
+            accumulator = function.add(own_copy(value, "a record"), accumulator)
+        return accumulator
+
+    merged, together = function.merge(added(first), added(second)), added(first, second)
+    if not _alike(merged, together):
+        name = type(function).__name__
+        raise InvalidProgramError(
+            f"{name}.merge gives {short_repr(merged)} for the accumulators of two records, and "
+            f"{name}.add gives {short_repr(together)} for one after the other; sliding windows are "
+            f"put together by merge: correct it, or set {WINDOW_SLICES.key} to false"
+        )
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two accumulators may stand for the same: rounding is allowed for, and what cannot
+    be compared counts as equal."""
+    if isinstance(one, float) or isinstance(other, float):
+        try:
+            return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9) or (
+                one != one and other != other
+            )
+        except TypeError:
+            return False
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[k], other[k]) for k in one)
+    plain = isinstance(one, str | bytes | int | set | frozenset | None)
+    return not plain or one == other
+
+
 class SlicedWindows(AlignedWindows):
     """A pane is a slice. The last window that a slice belongs to begins with it."""
 
@@ -44,8 +86,26 @@ class SlicedWindows(AlignedWindows):
         self._dumps, self._loads = windowing.contents_type.serializer()
         self._windows: set[int] = set()
         """Starts of the windows that will fire or be cleaned up."""
+        self._aggregate: AggregateFunction = windowing.combine
+        self._first: list[Any] = []
+        assert self.run is not None
+        self._add_run = self.run
+        self.run = self._checking
 
     # Records
+
+    def _checking(self, values: Iterable[Any]) -> None:
+        """Compare merging with adding for the first two records."""
+        records = iter(values)
+        while len(self._first) < 2:
+            value = next(records, _END)
+            if value is _END:
+                return
+            self._first.append(own_copy(value, "a record"))
+            self._add_run((value,))
+            if len(self._first) == 2:
+                check_merge(self._aggregate, *self._first)
+        self._add_run(records)
 
     def _windows_of(
         self, timestamp: int, newest: int
