@@ -295,7 +295,7 @@ def test_count_windows_are_pyflinks(stream: DataStream) -> None:
         found = description(result)
         assert isinstance(found.assigner, CountTumblingWindowAssigner)
         assert found.assigner.size == 3
-            assert found.all_windows is (cls is AllWindowedStream)
+        assert found.all_windows is (cls is AllWindowedStream)
     found = description(stream.count_window_all(3, 2).sum(1))
     assert isinstance(found.assigner, CountSlidingWindowAssigner)
     assert (found.assigner.size, found.assigner.slide) == (3, 2)
