@@ -188,3 +188,33 @@ def test_one_more_failed_checkpoint_is_not(make_env: Any, monkeypatch: pytest.Mo
     env = _tolerating(make_env, 2)
     with pytest.raises(CheckpointUnwritableError, match="no space left"):
         list(env.from_collection(range(20)).execute_and_collect())
+
+
+class Unequal(Source):
+    """A split that always has more, slowly, before one that has everything at hand."""
+
+    @property
+    def boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_splits(self, parallelism: int) -> list[Split]:
+        return [Split("slow", 30, 0), Split("quick", 3, 0)]
+
+    def create_reader(self, context: InitContext) -> SourceReader:
+        return UnequalReader()
+
+
+class UnequalReader(SourceReader):
+    def read(self, split: Split, position: int, max_records: int) -> ReadResult:
+        if split.split_id == "slow":
+            time.sleep(0.02)
+        return ReadResult([split.split_id], position + 1, finished=position + 1 == split.data)
+
+
+def test_a_slow_split_does_not_starve_the_others(make_env: Any) -> None:
+    env = make_env({"parallelism.default": "1", "execution.checkpointing.interval": "50 ms"})
+
+    found = list(env.from_source(Unequal()).execute_and_collect())
+
+    assert found.index("quick") < 10
+    assert sorted(found) == ["quick"] * 3 + ["slow"] * 30

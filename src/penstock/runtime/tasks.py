@@ -93,12 +93,10 @@ def _read_splits(plan: PhysicalPlan, vertex: Vertex, attempt: _Attempt) -> Itera
     assert isinstance(source, OpenPythonSource)
     counted = task.count
     most = plan.settings.max_records_per_epoch
-    deadline = time.monotonic() + plan.settings.epoch_seconds
-    for read in source.read(splits, most, order.skip, counted):
+    seconds = plan.settings.epoch_seconds
+    for read in source.read(splits, most, order.skip, counted, seconds):
         attempt.positions.setdefault(uid, {})[read.split.split_id] = read
         yield
-        if time.monotonic() > deadline:
-            break
 
 
 def _position(uid: str, split: Split, order: EpochOrder) -> SplitPosition:

@@ -31,8 +31,6 @@ class _Cue(Enum):
 class _Position(NamedTuple):
     epoch: int
     record: int
-    pause: bool = False
-    """The next read returns nothing, so that the epoch ends here."""
 
 
 class _Script(NamedTuple):
@@ -82,8 +80,6 @@ class ScriptedSource(Source):
 class _ScriptReader(SourceReader):
     def read(self, split: Split, position: _Position, max_records: int) -> ReadResult:
         script: _Script = split.data
-        if position.pause:
-            return ReadResult([], position._replace(pause=False))
         records = script.epochs[position.epoch]
         at = position.record
         while at < len(records) and records[at] is ScriptedSource.FAIL:
@@ -94,9 +90,9 @@ class _ScriptReader(SourceReader):
             end += 1
         if end < len(records):
             return ReadResult(list(records[at:end]), _Position(position.epoch, end))
-        after = _Position(position.epoch + 1, 0, pause=end > at)
+        after = _Position(position.epoch + 1, 0)
         finished = after.epoch == len(script.epochs)
-        return ReadResult(list(records[at:end]), after, finished)
+        return ReadResult(list(records[at:end]), after, finished, paused=True)
 
 
 def _fail_once(name: str) -> None:

@@ -77,13 +77,15 @@ class ReadResult:
     """Some records of a split and where to go on.
 
     `timestamps`, if given, has one entry per record, in milliseconds. `finished` says that the
-    split has no more records, now or later.
+    split has no more records, now or later; `paused`, that there are no more for now, so that the
+    split is not asked again in this epoch (an empty result says that by itself).
     """
 
     records: list[Any]
     position: Any
     finished: bool = False
     timestamps: list[int] | None = None
+    paused: bool = False
 
 
 class SourceReader(ABC):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import pickle
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -46,9 +47,9 @@ class OpenPythonSource(OpenOperator):
     def __init__(self, described: PythonSource, host: OperatorHost) -> None:
         self._reader = described.source.create_reader(host.init_context())
         self._scope = host.scope
-        kind, time = described.record_type, described.time
+        kind, assigned = described.record_type, described.time
         self._convert = None if kind is None else kind.converter()
-        self._time = None if time is None else SplitTime(time.strategy, host, self.control)
+        self._time = None if assigned is None else SplitTime(assigned.strategy, host, self.control)
         self.process = host.emit
         self._run = host.emit_run if self._time is None else self._time.run
         self._unfinished: set[str] | None = None
@@ -59,17 +60,22 @@ class OpenPythonSource(OpenOperator):
         most: int,
         skip: bool,
         count: Callable[[int], None],
+        seconds: float,
     ) -> Iterator[SplitPosition]:
         """Read up to `most` records in all; yields a split's new position after every chunk.
 
-        With `skip` they are read and dropped. `count` is told of them.
+        Every split is asked once, and again as long as its share of the records and of the time
+        lasts: a slow one must not starve those behind it. With `skip` records are read and dropped.
+        `count` is told of them.
         """
+        began = time.monotonic()
         unfinished = [split for split in splits if not split.finished]
         self._begin([split.split.split_id for split in unfinished])
         ready = [split for split in unfinished if not self._must_wait(split.split.split_id)]
         share = max(1, most // max(1, len(ready)))
-        for start in ready:
+        for number, start in enumerate(ready, 1):
             at, left = start, share
+            deadline = began + seconds * number / len(ready)
             while left > 0 and not at.finished:
                 result = self._reader.read(at.split, at.position, min(left, _CHUNK))
                 if not skip and result.records:
@@ -79,7 +85,7 @@ class OpenPythonSource(OpenOperator):
                 count(len(result.records))
                 self._note(at)
                 yield at
-                if not result.records:
+                if not result.records or result.paused or time.monotonic() > deadline:
                     break
 
     def _begin(self, unfinished: list[str]) -> None:
