@@ -478,7 +478,7 @@ def test_triggers_describe_themselves(trigger: Any, text: str, merges: bool) -> 
         (lambda: CountTrigger.of(0), "count of CountTrigger.*got int 0"),
         (lambda: CountTrigger.of("3"), "count of CountTrigger"),
         (lambda: ContinuousEventTimeTrigger.of(0), "interval of ContinuousEventTimeTrigger"),
-        (lambda: ContinuousProcessingTimeTrigger.of(-5), "zero or longer"),
+        (lambda: ContinuousProcessingTimeTrigger.of(-5), "at least one millisecond"),
         (lambda: EarlyFiringTrigger.of("1 s"), "a Time, a Duration"),
         (lambda: DeltaTrigger.of("5", max), "threshold of DeltaTrigger must be a number"),
         (lambda: DeltaTrigger.of(float("nan"), max), "threshold of DeltaTrigger"),

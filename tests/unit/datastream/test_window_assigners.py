@@ -169,7 +169,7 @@ def test_offsets_may_be_negative(offset: Any) -> None:
     ("make", "sentence"),
     [
         (lambda: TumblingEventTimeWindows.of(0), "size of TumblingEventTimeWindows"),
-        (lambda: TumblingEventTimeWindows.of(Time.seconds(-1)), r"zero or longer.*-1000"),
+        (lambda: TumblingEventTimeWindows.of(Time.seconds(-1)), r"at least one millisecond.*-1000"),
         (lambda: TumblingProcessingTimeWindows.of("1 min"), "a Time, a Duration"),
         (lambda: TumblingEventTimeWindows.of(True), "a Time, a Duration"),
         (lambda: TumblingEventTimeWindows.of(dt.timedelta(microseconds=10)), "one millisecond"),
