@@ -28,6 +28,7 @@ LAYERS = [
      "penstock.datastream.data_stream_sink", "penstock.datastream._operator_settings",
      "penstock.datastream._environment_settings",
      "penstock.datastream._stream_arguments", "penstock.datastream.spark_interface",
+     "penstock.datastream._rolling_aggregates",
      "penstock.datastream.windowed_stream", "penstock.datastream.joined_streams",
      "penstock.datastream.connected_streams", "penstock.datastream.broadcast_stream",
      "penstock.datastream.interval_join",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -156,6 +157,9 @@ def test_a_job_that_nobody_waits_for_says_why_it_failed(
         job = env.execute_async("alone")
         with pytest.raises(UserFunctionError):
             job.get_job_execution_result().result()
+        deadline = time.monotonic() + 10  # the log comes just after the result
+        while "job alone failed: " not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     assert "job alone failed: " in caplog.text
     assert "ZeroDivisionError" in caplog.text

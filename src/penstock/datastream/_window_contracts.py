@@ -40,23 +40,27 @@ class TriggerResult(Enum):
         return self.value[1]
 
 
+class _Clocks(ABC):
+    """What triggers and evictors can ask."""
+
+    @abstractmethod
+    def get_current_processing_time(self) -> int:
+        """Milliseconds since the epoch on the task's clock."""
+
+    @abstractmethod
+    def get_metric_group(self) -> MetricGroup:
+        """Where it registers its own metrics."""
+
+    @abstractmethod
+    def get_current_watermark(self) -> int:
+        """The event-time watermark in milliseconds."""
+
+
 class Trigger(ABC, Generic[T, W]):
     """Decides when a window is evaluated. Keeps what it must remember in partitioned state."""
 
-    class TriggerContext(ABC):
+    class TriggerContext(_Clocks):
         """Clocks, timers and state of the window at hand."""
-
-        @abstractmethod
-        def get_current_processing_time(self) -> int:
-            """Milliseconds since the epoch on the task's clock."""
-
-        @abstractmethod
-        def get_metric_group(self) -> MetricGroup:
-            """Where the trigger registers its own metrics."""
-
-        @abstractmethod
-        def get_current_watermark(self) -> int:
-            """The event-time watermark in milliseconds."""
 
         @abstractmethod
         def register_processing_time_timer(self, time: int) -> None:
@@ -204,20 +208,8 @@ class Evictor(ABC, Generic[T, W]):
     then computed when it fires.
     """
 
-    class EvictorContext(ABC):
+    class EvictorContext(_Clocks):
         """Clocks and metrics."""
-
-        @abstractmethod
-        def get_current_processing_time(self) -> int:
-            """Milliseconds since the epoch on the task's clock."""
-
-        @abstractmethod
-        def get_metric_group(self) -> MetricGroup:
-            """Where the evictor registers its own metrics."""
-
-        @abstractmethod
-        def get_current_watermark(self) -> int:
-            """The event-time watermark in milliseconds."""
 
     @abstractmethod
     def evict_before(

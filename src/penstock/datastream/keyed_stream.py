@@ -10,6 +10,7 @@ from typing import Any
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.types import Row
 from penstock.datastream._data_stream import DataStream, Selector, TypeLike
+from penstock.datastream._rolling_aggregates import RollingAggregates
 from penstock.datastream._stateful_functions import (
     FilterWithState,
     FlatMapWithState,
@@ -71,7 +72,7 @@ _PARTITIONED = "a keyed stream is already partitioned, by its key; call it befor
         ),
     }
 )
-class KeyedStream(DataStream):
+class KeyedStream(RollingAggregates, DataStream):
     """A stream whose next operator has state for each key."""
 
     class AccumulateType(Enum):
@@ -141,25 +142,6 @@ class KeyedStream(DataStream):
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """Combine each record with the result so far of its key."""
         return self._reduced("Reduce", function_or_callable("reduce", ReduceFunction, func))
-
-    def sum(self, position_to_sum: Field = 0) -> DataStream:
-        return self._rolling("Sum", "sum", position_to_sum)
-
-    def min(self, position_to_min: Field = 0) -> DataStream:
-        """The smallest value in the field; the other fields are those of the first record."""
-        return self._rolling("Min", "min", position_to_min)
-
-    def max(self, position_to_max: Field = 0) -> DataStream:
-        """The largest value in the field; the other fields are those of the first record."""
-        return self._rolling("Max", "max", position_to_max)
-
-    def min_by(self, position_to_min_by: Field = 0) -> DataStream:
-        """The record with the smallest value in the field, the earliest if there are several."""
-        return self._rolling("Min By", "min_by", position_to_min_by)
-
-    def max_by(self, position_to_max_by: Field = 0) -> DataStream:
-        """The record with the largest value in the field, the earliest if there are several."""
-        return self._rolling("Max By", "max_by", position_to_max_by)
 
     def _rolling(self, name: str, kind: str, field: Field) -> DataStream:
         return self._reduced(name, rolling_function(kind, field))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock import options
 from penstock.common.time import Duration, Time, to_millis
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream._rolling_aggregates import RollingAggregates
 from penstock.datastream._stream_arguments import (
     declared_type,
     function_or_callable,
@@ -65,7 +66,7 @@ _NOTHING_COMPUTED = dict.fromkeys(
 )
 
 
-class _Windowed:
+class _Windowed(RollingAggregates):
     """What windows per key and windows over everything have in common."""
 
     _function: type[Function]
@@ -161,29 +162,10 @@ class _Windowed:
         kept = declared_type(accumulator_type)
         return self._combined("aggregate", combine, window_function, kept, output_type)
 
-    def sum(self, position_to_sum: Field = 0) -> DataStream:
-        return self._rolling("Sum", "sum", position_to_sum)
-
-    def min(self, position_to_min: Field = 0) -> DataStream:
-        """The smallest value in the field; the other fields are those of the first element."""
-        return self._rolling("Min", "min", position_to_min)
-
-    def max(self, position_to_max: Field = 0) -> DataStream:
-        """The largest value in the field; the other fields are those of the first element."""
-        return self._rolling("Max", "max", position_to_max)
-
-    def min_by(self, position_to_min_by: Field = 0) -> DataStream:
-        """The element with the smallest value in the field, the earliest if there are several."""
-        return self._rolling("Min By", "min_by", position_to_min_by)
-
-    def max_by(self, position_to_max_by: Field = 0) -> DataStream:
-        """The element with the largest value in the field, the earliest if there are several."""
-        return self._rolling("Max By", "max_by", position_to_max_by)
-
-    def _rolling(self, label: str, kind: str, field: Field) -> DataStream:
+    def _rolling(self, name: str, kind: str, field: Field) -> DataStream:
         kept = self._stream._type
         combine = rolling_function(kind, field)
-        return self._computed([label], kept, combine=combine, kept_type=kept)
+        return self._computed([name], kept, combine=combine, kept_type=kept)
 
     def _applied(self, step: str, given: Any, function: Any, output_type: TypeLike) -> DataStream:
         """`given` is what the user wrote, `function` what is called by windows."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.errors import PenstockError
+from penstock.runtime.attribution import located, user_error
 from penstock.runtime.physical import PhysicalOperator
-from penstock.runtime.vertex_task import located, user_error
 
 
 @contextmanager

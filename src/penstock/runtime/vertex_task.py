@@ -19,10 +19,9 @@ from penstock.errors import (
     CheckpointError,
     CheckpointUnwritableError,
     PenstockError,
-    UserFunctionError,
-    user_line,
 )
-from penstock.graph.partitioning import ByKey, Partitioning
+from penstock.graph.partitioning import ByKey
+from penstock.runtime.attribution import Attribution, explained, place_of, user_error
 from penstock.runtime.codec import dump, own_copy
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.input_time import InputTime
@@ -42,7 +41,6 @@ from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.payload import decode_body
 from penstock.runtime.physical import (
     Output,
-    PhysicalEdge,
     PhysicalOperator,
     PhysicalPlan,
     Vertex,
@@ -103,22 +101,19 @@ class VertexTask:
             )
             for index in vertex.outputs
         }
-        self._callables: dict[tuple[int, int], tuple[str, str]] = {}
-        self._senders = {
-            id(self._writers[output.edge]): (described.name, str(described.location))
-            for described in vertex.operators
-            for output in described.outputs
-            if output.edge is not None
-        }
-        """Whose records a writer sends."""
+        self._attribution = Attribution(vertex.operators[0])
+        for described in vertex.operators:
+            for output in described.outputs:
+                if output.edge is not None:
+                    self._attribution.of_object(described, self._writers[output.edge])
         for edge in edges.values():
-            self._remember_edge(edge, edge.partitioning)
+            self._attribution.of_edge(edge, edge.partitioning)
         self._input_indexes = {index: plan.edges[index].input_index for index in vertex.inputs}
         self._selectors: dict[int, Callable[[Any], Any]] = {}
         for index in vertex.inputs:
             partitioning = copied(plan.edges[index].partitioning)
             if isinstance(partitioning, ByKey):
-                self._remember_edge(plan.edges[index], partitioning)
+                self._attribution.of_edge(plan.edges[index], partitioning)
                 self._selectors[index] = key_selector(partitioning)
         self.keyed_state = (
             self._make_keyed_state(vertex.operators[0].uid) if self._selectors else None
@@ -248,7 +243,7 @@ class VertexTask:
             try:
                 operator.close()
             except Exception as error:
-                failed = failed or user_error(described.name, str(described.location), error)
+                failed = failed or user_error(*place_of(described), error)
         if failed is not None:
             raise failed
 
@@ -307,13 +302,10 @@ class VertexTask:
                 for operator in opened.values():
                     with contextlib.suppress(Exception):
                         operator.close()
-                where = described.name, str(described.location)
-                if isinstance(error, PenstockError):
-                    raise located(error, *where) from error
-                raise user_error(*where, error) from error
+                raise explained(error, place_of(described)) from error
             opened[index].time = host.time
             opened[index].pass_on = self._passing_on(described, opened)
-            self._remember(described, opened[index])
+            self._attribution.of_operator(described, opened[index])
         self.operators = [opened[i] for i in range(len(opened))]
         self.contexts = [contexts[i] for i in range(len(contexts))]
 
@@ -414,7 +406,7 @@ class VertexTask:
         call = type_info.converter()
         if call is None:
             return emit, run
-        self._callables[id(call), id(emit)] = (described.name, str(described.location))
+        self._attribution.of_callable(described, call, emit)
 
         def convert(value: Any) -> None:
             emit(call(value))
@@ -425,47 +417,9 @@ class VertexTask:
 
         return convert, passing(results, run)
 
-    def _remember_edge(self, edge: PhysicalEdge, partitioning: Partitioning) -> None:
-        for name in ("select", "partition"):
-            if (call := getattr(partitioning, name, None)) is not None:
-                self._callables[id(call), 0] = (edge.name, str(edge.location))
-
-    def _remember(self, described: PhysicalOperator, operator: OpenOperator) -> None:
-        """Which operator the free variable `call` of a closure belongs to."""
-        where = (described.name, str(described.location))
-        operator = getattr(operator, "inner", operator)
-        for process in [process for process, _ in operator.inputs] or [operator.process]:
-            cells = getattr(process, "__closure__", None) or ()
-            names = getattr(getattr(process, "__code__", None), "co_freevars", ())
-            held = {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
-            if "call" in held:
-                self._callables.setdefault((id(held["call"]), _id(held.get("emit"))), where)
-
     def explain(self, error: BaseException) -> PenstockError:
         """The error with the operator and the user's line that it belongs to."""
-        if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
-            # Raised by the user's function inside one of our generators, which Python turns into
-            # a RuntimeError lest it end the loop.
-            error = error.__cause__
-        name, location = self._culprit(error)
-        if isinstance(error, PenstockError):
-            return located(error, name, location)
-        return user_error(name, location, error)
-
-    def _culprit(self, error: BaseException) -> tuple[str, str]:
-        head = self.vertex.operators[0]
-        found = (head.name, str(head.location))
-        trace = error.__traceback__
-        while trace is not None:
-            held = trace.tb_frame.f_locals
-            found = self._senders.get(id(held.get("self")), found)
-            for described, operator in zip(self.vertex.operators, self.operators, strict=False):
-                if any(held.get("self") is part for part in operator.parts()):
-                    found = (described.name, str(described.location))
-            if "call" in held:
-                found = self._callables.get((id(held["call"]), _id(held.get("emit"))), found)
-            trace = trace.tb_next
-        return found
+        return self._attribution.explain(error)
 
     # State
 
@@ -540,10 +494,6 @@ def _keyed(call: Callable[[Any], Any], values: Iterable[Any], scope: KeyScope) -
         yield value
 
 
-def _id(value: Any) -> int:
-    return 0 if value is None else id(value)
-
-
 def _fan_out(calls: list[Emit]) -> Emit:
     """Every branch gets the record; if it can change, each but the first gets a copy."""
     first, rest = calls[0], calls[1:]
@@ -555,22 +505,3 @@ def _fan_out(calls: list[Emit]) -> Emit:
             call(own)
 
     return emit
-
-
-def located(error: PenstockError, name: str, location: str) -> PenstockError:
-    """The same error, its message opened by the operator and its line."""
-    where = f"operator {name!r} ({location})"
-    text = str(error)
-    if where not in text:
-        at = user_line(error.__traceback__)
-        if at is not None and at != location:
-            where = f"{where} at {at}"
-        error.args = (f"{where}: {text}", *error.args[1:])
-    return error
-
-
-def user_error(name: str, location: str, error: BaseException) -> PenstockError:
-    of_result = isinstance(error, TypeError) and user_line(error.__traceback__) is None
-    if of_result and str(error).endswith("object is not iterable"):
-        error.args = (f"{error}; yield the results, or return a list of them",)
-    return UserFunctionError.of(f"{name} ({location})", error, location)
