@@ -78,6 +78,27 @@ def test_a_split_without_records_yet_holds_time_at_its_beginning(
     assert {met for _, met in shown.execute_and_collect()} == {MIN}
 
 
+@pytest.mark.parametrize("parallelism", ["1", "2"])
+def test_where_a_split_was_is_not_told_again_after_a_restart(
+    make_env: Any, parallelism: str
+) -> None:
+    """What records meet is the same whether a task's instance lives on or is made anew."""
+    splits = {
+        "late": [[], [], [FAIL, ("l", 5)], []],
+        "early": [[("e", 100)], [("e", 200)], [("e", 300)]],
+    }
+    restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "0 s"}
+    env = make_env({"parallelism.default": parallelism, **AT_ENDS, **restarts})
+    shown = env.from_source(ScriptedSource(splits), STRATEGY, "splits").global_().process(Shown())
+
+    assert sorted(shown.execute_and_collect()) == [
+        (("e", 100), MIN),
+        (("e", 200), MIN),
+        (("e", 300), MIN),
+        (("l", 5), MIN),
+    ]
+
+
 GOES_ON = [[("g", n * 10)] for n in range(1, 41)]
 
 

@@ -351,7 +351,12 @@ class VertexTask:
             init_context=lambda: self._init_context(described.uid),
             batch=self._settings.batch,
             watermark_interval=self._settings.watermark_interval,
+            unsay=self._unsay,
         )
+
+    def _unsay(self) -> None:
+        for writer in self._writers.values():
+            writer.unsay()
 
     def _restored_state(self, uid: str) -> list[bytes]:
         base = self._base_state()

@@ -195,6 +195,11 @@ class EdgeWriter:
                 events.pop()  # nothing came between the two
             events.append((at, kind, time))
 
+    def unsay(self) -> None:
+        """Do not tell what was not posted yet, until the epoch's end, when all is told."""
+        for bucket in self._buckets:
+            bucket.events.clear()
+
     def end_epoch(self) -> int:
         """Post what is left; the number of records sent in the epoch."""
         if self.edge.stamped:

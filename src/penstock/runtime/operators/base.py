@@ -63,6 +63,9 @@ class OperatorHost:
     batch: bool
     watermark_interval: int
     """Milliseconds between two periodic watermarks; 0 if there are to be none."""
+    unsay: Callable[[], None]
+    """Takes back the control events that this epoch's receivers were to be told so far. For an
+    operator that goes on where it was: its receivers were told in the base's epoch."""
     in_order: bool = False
     """Whether records come in event-time order: results are then to be independent of epochs."""
 

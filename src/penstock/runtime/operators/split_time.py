@@ -49,6 +49,8 @@ class SplitTime(Stamper):
             self._say((WATERMARK, self._valve.watermark))
         for control in self._valve.changes():
             self._say(control)
+        # Else what receivers see would depend on whether the instance that was lives on.
+        self._host.unsay()
 
     def must_wait(self, split: str) -> bool:
         """Whether a split is too far ahead of the slowest one that it is aligned with."""
