@@ -154,6 +154,7 @@ class _OpenAssignTime(Stamper):
         if self._to_tell:  # what follows is as new as this
             self._to_tell = False
             self._tell()
+            self._host.unsay()  # receivers were told
 
     def _tell(self) -> None:
         self._say((WATERMARK, self.progress.watermark))
