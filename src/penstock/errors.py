@@ -253,6 +253,13 @@ class CheckpointFormatError(CheckpointError):
             "upgrade Penstock, or start from a checkpoint that it wrote"
         )
 
+    @classmethod
+    def older(cls, path: str, found: int, supported: int) -> CheckpointFormatError:
+        return cls(
+            f"{path} has format version {found} of an earlier Penstock, this one reads "
+            f"{supported}; go on with that Penstock, or start anew with another penstock.job-id"
+        )
+
 
 class CheckpointMismatchError(CheckpointError):
     """The checkpoint belongs to another job, or to an incompatible version of this one."""
@@ -371,8 +378,16 @@ class StateError(PenstockError, RuntimeError):
     def no_current_key(cls) -> StateError:
         return cls(
             "there is no current key here, so there is neither state of a key nor a timer: the "
-            "record came by an input that is not keyed; use them on the keyed side, or "
+            "record came by an input that is not keyed, or there is none, as in initialize_state "
+            "and snapshot_state; use them on the keyed side, or "
             "ctx.apply_to_keyed_state(descriptor, function) for all keys of the subtask"
+        )
+
+    @classmethod
+    def asked_elsewhere(cls, method: str) -> StateError:
+        return cls(
+            f"there is no {method}() here: a CheckpointedFunction asks for it in "
+            "initialize_state(context) and keeps the states that it declares there"
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import logging
 import math
+import pickle
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.physical import PhysicalOperator, PhysicalPlan
 from penstock.runtime.watermarks import MIN_TIMESTAMP
+from penstock.state.redistribution import as_text
 from penstock.state.state_types import check_types
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.crash_points import reach
@@ -186,6 +188,25 @@ class EpochLoop:
             _log.warning("epoch %d is run again: %s", order.epoch, conflict)
         raise RunAgain
 
+    @property
+    def awaited(self) -> tuple[int, ...]:
+        """The vertices that wait to be told of the last epoch."""
+        if self.base is None or not self.base.final:
+            return ()
+        listeners = set(self.base.listeners)
+        return tuple(
+            vertex.index
+            for vertex in self.plan.vertices
+            if not listeners.isdisjoint(operator.uid for operator in vertex.operators)
+        )
+
+    def say_farewell(self, execute: Execute) -> None:
+        """Tell them; there is no next epoch to do it. Repeated if the driver dies meanwhile."""
+        order = replace(self._order(None, final=True), farewell=self.awaited)
+        for acknowledgement in execute(order):
+            if acknowledgement.error is not None:
+                raise pickle.loads(acknowledgement.error)
+
     def failed(self) -> None:
         """An attempt at the next epoch was lost."""
         self._attempts += 1
@@ -328,6 +349,7 @@ class EpochLoop:
             rows_read=self._rows_read(acknowledgements),
             state_types=types,
             committables=self._durable(acknowledgements, order.epoch),
+            listeners=self._listeners(acknowledgements),
             final=order.final,
         )
 
@@ -347,6 +369,11 @@ class EpochLoop:
             if isinstance(head.operator, SparkSource):
                 found[head.uid] = found.get(head.uid, 0) + sum(a.records_in.values())
         return found
+
+    def _listeners(self, acknowledgements: list[Acknowledgement]) -> tuple[str, ...]:
+        known = {o.uid for vertex in self.plan.vertices for o in vertex.operators}
+        before = set() if self.base is None else known.intersection(self.base.listeners)
+        return tuple(sorted(before.union(*(a.listeners for a in acknowledgements))))
 
     def _durable(
         self, acknowledgements: list[Acknowledgement], epoch: int
@@ -418,10 +445,7 @@ def _advanced(
     if acknowledgement is None:
         return before
     files = tuple(FileInfo.from_json(file) for file in acknowledgement.files)
-    operators = {
-        uid: (base64.b64encode(data).decode(),)
-        for uid, data in acknowledgement.operator_state.items()
-    }
+    operators = {uid: as_text(data) for uid, data in acknowledgement.operator_state.items()}
     return replace(
         before.with_segment(acknowledgement.token, epoch, files),
         watermark=acknowledgement.watermark,

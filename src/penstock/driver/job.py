@@ -71,6 +71,8 @@ class Executor(Protocol):
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None: ...
 
+    def say_farewell(self, loop: EpochLoop) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -255,6 +257,8 @@ class Job:
                 loop.recover()
                 if not loop.ended:
                     executor.run(loop, self._stop.is_set)
+                if loop.awaited:
+                    executor.say_farewell(loop)
                 return
             except RunAgain:
                 continue

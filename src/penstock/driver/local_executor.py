@@ -56,6 +56,10 @@ class LocalExecutor:
         if not stopping():
             _close(loop, self.execute, final=True)
 
+    def say_farewell(self, loop: EpochLoop) -> None:
+        """Let who listens hear of the job's last epoch."""
+        loop.say_farewell(self.execute)
+
     def execute(self, order: EpochOrder) -> list[Acknowledgement]:
         """One epoch: all stages, each task after the other."""
         rows = self._sources(order)

@@ -95,6 +95,12 @@ class SparkExecutor:
         if not stopping():
             self._extra_epoch(loop, final=True)
 
+    def say_farewell(self, loop: EpochLoop) -> None:
+        """Let who listens hear of the job's last epoch."""
+        with query_settings(self._session, self._frames.named):
+            frame = self._stages(self._frames.calls(to_all=True))
+            loop.say_farewell(partial(self._collect, frame))
+
     def close(self) -> None:
         """End waiting."""
         self._pause.set()

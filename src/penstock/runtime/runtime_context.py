@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock.datastream.functions import KeyedStateStore, RuntimeContext
 from penstock.datastream.state import (
@@ -107,6 +107,10 @@ class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
 
     def get_metrics_group(self) -> MetricGroup:
         return self._metrics
+
+    def get_operator_state_store(self) -> NoReturn:
+        """Says where it is."""
+        raise StateError.asked_elsewhere("get_operator_state_store")
 
     def _found(self, descriptor: StateDescriptor) -> Any:
         if self._keyed_state is None:

@@ -86,7 +86,7 @@ class Snapshot:
     entries: tuple[tuple[bytes, bytes], ...]
     state_types: dict[str, Any]
     operator_state: dict[str, bytes]
-    """What the function keeps that belongs to no key: broadcast state."""
+    """What the function keeps that belongs to no key."""
     epoch: int
     processing_time: int
     watermark: int
@@ -168,6 +168,12 @@ class Harness:
         self._around.outputs.clear()
         self._around.side_outputs.clear()
 
+    # State of the subtask
+
+    def operator_state(self, descriptor: StateDescriptor) -> Any:
+        """What an operator state of the function holds: a list, or a dict of a broadcast state."""
+        return self._task.checkpoints[0].states.found(descriptor)
+
     # Time
 
     @property
@@ -209,7 +215,10 @@ class Harness:
     # Checkpoints
 
     def snapshot(self) -> Snapshot:
-        """End the epoch: all state as a checkpoint would keep it. The harness can go on."""
+        """End the epoch: all state as a checkpoint would keep it. The harness can go on.
+
+        A `CheckpointListener` is told at once that the checkpoint is complete.
+        """
         around = self._around
         try:
             around.operator_state = self._task.end().operator_state

@@ -46,6 +46,7 @@ class OpenPythonSource(OpenOperator):
 
     def __init__(self, described: PythonSource, host: OperatorHost) -> None:
         self._reader = described.source.create_reader(host.init_context())
+        host.checkpoints.enlist(self._reader)
         self._scope = host.scope
         kind, assigned = described.record_type, described.time
         self._convert = None if kind is None else kind.converter()

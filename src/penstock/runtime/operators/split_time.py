@@ -37,7 +37,7 @@ class SplitTime(Stamper):
         self._read.clear()
         if self._splits is not None:
             return
-        watermarks, states = _merged(self._host.restored())
+        watermarks, states = _merged(self._host.checkpoints.restored)
         splits = self._splits = {}
         self._valve = Valve((), min(watermarks, default=MIN_TIMESTAMP), leap=False)
         for split in unfinished:

@@ -144,7 +144,7 @@ class _OpenAssignTime(Stamper):
         super().__init__(strategy, host)
         self._host = host
         self.progress = Progress(strategy, self._say)
-        parts = [] if host.roving else [pickle.loads(part) for part in host.restored()]
+        parts = [] if host.roving else [pickle.loads(part) for part in host.checkpoints.restored]
         if parts:
             # Several after a change of parallelism: whose records come here now is not known.
             self.progress.restore(min(parts, key=lambda state: state[1]))
