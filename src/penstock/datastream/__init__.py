@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import PlannedImportError, PlannedNameError
 
 if TYPE_CHECKING:
+    from penstock.datastream.async_data_stream import AsyncDataStream
     from penstock.datastream.checkpoint_config import CheckpointConfig
     from penstock.datastream.checkpoint_storage import (
         CheckpointStorage,
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
 # The one list of names, by the module that defines them. Once a planned class exists, move its
 # name here from `_PLANNED`, and into the two blocks that type checkers and linters read.
 _MODULES = {
+    "async_data_stream": ("AsyncDataStream",),
     "checkpoint_config": ("CheckpointConfig",),
     "checkpoint_storage": (
         "CheckpointStorage",
@@ -161,13 +163,12 @@ _MODULES = {
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 # PyFlink has these; the rows are those of docs/features.md.
-_PLANNED = {
-    "AsyncDataStream": "A17",
-}
+_PLANNED: dict[str, str] = {}
 
 __all__ = [
     "AggregateFunction",
     "AllWindowedStream",
+    "AsyncDataStream",
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",

@@ -258,6 +258,10 @@ class Job:
                 return
             except RunAgain:
                 continue
+            except JobCancelledError:
+                if not self._stop.is_set():
+                    raise
+                return  # a task that waited has noticed
             except KeyboardInterrupt:
                 self.interrupt()
                 raise

@@ -82,6 +82,13 @@ class SparkExecutor:
         self._ended = threading.Event()
         self._query: Any = None
         self._busy = False
+        self._waits = any(
+            getattr(described.operator, "waits", False)
+            for vertex in plan.vertices
+            for described in vertex.operators
+        )
+        self._tag = f"penstock-{plan.settings.run_id}"
+        self._collecting = False
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """Epochs until the input ends or `stopping` says so."""
@@ -96,8 +103,10 @@ class SparkExecutor:
             self._extra_epoch(loop, final=True)
 
     def close(self) -> None:
-        """End waiting."""
+        """End waiting. An epoch under way is let finish, unless its tasks may wait for long."""
         self._pause.set()
+        if self._waits and self._collecting:
+            self._session.sparkContext.cancelJobsWithTag(self._tag)
 
     # Epochs with a batch of Spark's
 
@@ -215,12 +224,12 @@ class SparkExecutor:
     def _collect(self, frame: DataFrame, order: EpochOrder) -> list[Acknowledgement]:
         context = self._session.sparkContext
         context.setLocalProperty(ORDER_PROPERTY, order.to_text())
-        tag = f"penstock-{self._plan.settings.run_id}"
-        context.addJobTag(tag)
-        too_long = threading.Timer(self._timeout, context.cancelJobsWithTag, [tag])
+        context.addJobTag(self._tag)
+        too_long = threading.Timer(self._timeout, context.cancelJobsWithTag, [self._tag])
         too_long.daemon = True
         too_long.start()
         started = time.monotonic()
+        self._collecting = True
         try:
             rows: list[Any] = frame.collect()
         except Exception as error:
@@ -231,6 +240,7 @@ class SparkExecutor:
                 ) from None
             raise engine_error(error) from None
         finally:
+            self._collecting = False
             too_long.cancel()
         return [read_acknowledgement(bytes(row[3])) for row in rows]
 
