@@ -51,7 +51,7 @@ class AsyncDataStream:
         output_type: TypeLike = None,
     ) -> DataStream:
         """The same, with further attempts when one fails."""
-        operator = _operator(
+        operator = async_operator(
             "unordered_wait", async_function, timeout, async_retry_strategy, capacity, ordered=False
         )
         return _applied("unordered_wait", operator, data_stream, output_type)
@@ -84,7 +84,7 @@ class AsyncDataStream:
         output_type: TypeLike = None,
     ) -> DataStream:
         """The same, with further attempts when one fails."""
-        operator = _operator(
+        operator = async_operator(
             "ordered_wait", async_function, timeout, async_retry_strategy, capacity, ordered=True
         )
         return _applied("ordered_wait", operator, data_stream, output_type)
@@ -98,9 +98,10 @@ def _applied(
     return data_stream._then("async wait operator", operator, output_type)
 
 
-def _operator(
+def async_operator(
     method: str, function: Any, timeout: Span, strategy: Any, capacity: Any, ordered: bool
 ) -> AsyncWait:
+    """What such arguments of `method` ask for, if they are as they should be."""
     function = instance_of(method, (AsyncFunction,), function)
     _check_methods(function)
     millis = to_millis(timeout, "timeout")

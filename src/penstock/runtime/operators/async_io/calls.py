@@ -221,8 +221,6 @@ class AsyncCalls:
     async def _answer(self, call: Call) -> None:
         try:
             results = _checked(await self._invoke(call.value), "async_invoke")
-        except GeneratorExit:
-            raise
         except BaseException as error:
             if call in self._running and not self._closing:
                 self._fail(error)
@@ -268,8 +266,10 @@ class AsyncCalls:
         self._news.set()
 
     def _fail(self, error: BaseException) -> None:
-        if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
-            # What Python makes of a StopIteration in a coroutine; its trace is the one to show.
+        cause = error.__cause__
+        if isinstance(error, RuntimeError) and isinstance(cause, StopIteration):
+            # What Python makes of a StopIteration in a coroutine, without the trace to it.
+            error = error.with_traceback(cause.__traceback__)
             error.__cause__ = None
         elif not isinstance(error, Exception | SystemExit):
             told = f"{type(error).__name__} was raised, and not because the call was given up"
@@ -308,7 +308,8 @@ class AsyncCalls:
             task.cancel()
         if under_way:
             await asyncio.wait(under_way, timeout=_CANCEL_SECONDS)
-        closed: Any = self._function.close()
+        close: Callable[[], Any] = self._function.close
+        closed = close()
         if isawaitable(closed):
             await closed
 
