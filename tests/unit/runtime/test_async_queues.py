@@ -65,7 +65,8 @@ def test_unordered(steps: list[Any]) -> None:
     """Between two control events the order is that of the answers."""
     came, answered, left = left_after(UnorderedQueue(), steps)
     expected: list[Any] = []
-    for is_record, items in groupby(came, key=lambda item: isinstance(item, int)):
+    for is_record, group in groupby(came, key=lambda item: isinstance(item, int)):
+        items = list(group)
         expected.extend(sorted(items, key=answered.index) if is_record else items)
     assert left == expected
 

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import threading
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -28,6 +28,7 @@ from penstock.errors import (
 from penstock.runtime.operators.async_io import calls
 from penstock.testing import AsyncFunctionHarness, OperatorHarness
 
+LONG = Time.seconds(10)
 SHORT = Time.milliseconds(30)
 
 
@@ -98,7 +99,7 @@ def test_capacity_bounds_them() -> None:
 class Session(AsyncFunction):
     """Its open and close are coroutines, as those of clients are; all runs in one thread."""
 
-    log: list[str] = []
+    log: ClassVar[list[str]] = []
 
     async def open(self, runtime_context: RuntimeContext) -> None:  # type: ignore[override]
         await asyncio.sleep(0)
@@ -162,7 +163,7 @@ class UsesState(Doubled):
 
 
 def test_there_is_no_keyed_state() -> None:
-    with pytest.raises(StateError, match="asynchronous .* process function before or behind it"):
+    with pytest.raises(StateError, match=r"asynchronous .* process function before or behind it"):
         AsyncFunctionHarness(UsesState())
 
 
@@ -179,7 +180,7 @@ class Never(AsyncFunction):
 
 
 def test_a_call_that_is_never_answered() -> None:
-    message = rf"operator 'Never' .*test_async_harness.py.* 'x'\) gave no answer within 0.03 s, "
+    message = r"operator 'Never' .*test_async_harness.py.* 'x'\) gave no answer within 0.03 s, "
     message += f"waiting at .*{line_of('# waits for ever')}; raise the time-out, or override"
     with AsyncFunctionHarness(Never(), SHORT) as harness:
         with pytest.raises(AsyncTimeoutError, match=message) as caught:
@@ -253,9 +254,9 @@ class Returns(AsyncFunction):
 def test_what_is_no_list(result: Any, late: bool) -> None:
     method = "timeout" if late else "async_invoke"
     message = f"{method} must return a list .*, got {type(result).__name__} .*return .result."
-    with AsyncFunctionHarness(Returns(result, late), SHORT) as harness:
-        with pytest.raises(InvalidArgumentError, match=message):
-            harness.process(1)
+    refused = pytest.raises(InvalidArgumentError, match=message)
+    with AsyncFunctionHarness(Returns(result, late), SHORT) as harness, refused:
+        harness.process(1)
 
 
 class Reused(AsyncFunction):
@@ -317,7 +318,7 @@ class Flaky(AsyncFunction):
         return [] if attempt <= sum(value) else [attempt]
 
 
-def flaky(attempts: int, timeout: Time = Time.seconds(10), delay: int = 1) -> AsyncFunctionHarness:
+def flaky(attempts: int, timeout: Time = LONG, delay: int = 1) -> AsyncFunctionHarness:
     strategy = AsyncRetryStrategy.fixed_delay(
         attempts, delay, empty_result_predicate, has_exception_predicate
     )
@@ -362,9 +363,9 @@ def test_a_predicate_that_fails_is_told_of() -> None:
         return bool(results[7])  # broken predicate
 
     strategy = AsyncRetryStrategy.fixed_delay(3, 1, result_predicate=broken)
-    with AsyncFunctionHarness(Flaky(), async_retry_strategy=strategy) as harness:
-        with pytest.raises(PenstockError, match=f"{line_of('# broken predicate')}: IndexError"):
-            harness.process((0, 0))
+    refused = pytest.raises(PenstockError, match=f"{line_of('# broken predicate')}: IndexError")
+    with AsyncFunctionHarness(Flaky(), async_retry_strategy=strategy) as harness, refused:
+        harness.process((0, 0))
 
 
 def test_nothing_is_kept_of_it_in_a_snapshot() -> None:
