@@ -365,14 +365,6 @@ class UnsupportedFeatureError(PenstockError, NotImplementedError):
         return cls.of(what, "there are no Flink Java objects behind Penstock, only Python")
 
 
-class PlannedNameError(UnsupportedFeatureError, AttributeError):
-    """A name of PyFlink's that is still to come. To `hasattr` it is not there."""
-
-
-class PlannedImportError(UnsupportedFeatureError, ImportError):
-    """The same for an import of the name, where Python swallows every AttributeError."""
-
-
 class RecordTooLargeError(PenstockError, ValueError):
     """One record is larger than what can be moved between tasks."""
 

@@ -368,6 +368,27 @@ def test_a_call_that_is_never_answered(env: StreamExecutionEnvironment) -> None:
         list(asked.name("asks").execute_and_collect())
 
 
+class SlowOnce(AsyncFunction):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def async_invoke(self, value: int) -> list[int]:
+        if not self._path.exists():
+            self._path.touch()
+            await asyncio.sleep(3600)
+        return [value]
+
+
+@locally
+def test_a_restart_may_help_against_it(make_env: Any, tmp_path: Path) -> None:
+    numbers = make_env(RESTARTS).from_elements(1, 2)
+    slow = SlowOnce(tmp_path / "asked")
+
+    asked = AsyncDataStream.unordered_wait(numbers, slow, Time.milliseconds(50))
+
+    assert sorted(asked.execute_and_collect()) == [1, 2]
+
+
 class Unreachable(AsyncFunction):
     """Fails until the third attempt."""
 

@@ -106,7 +106,12 @@ class SparkExecutor:
         """End waiting. An epoch under way is let finish, unless its tasks may wait for long."""
         self._pause.set()
         if self._waits and self._collecting:
+            threading.Thread(target=self._give_up_epoch, daemon=True).start()
+
+    def _give_up_epoch(self) -> None:
+        while self._collecting:  # again, should its job not have been submitted yet
             self._session.sparkContext.cancelJobsWithTag(self._tag)
+            time.sleep(0.5)
 
     # Epochs with a batch of Spark's
 
@@ -231,7 +236,11 @@ class SparkExecutor:
         started = time.monotonic()
         self._collecting = True
         try:
+            if self._waits and self._pause.is_set():
+                raise EngineError(f"epoch {order.epoch} was given up: the job has been stopped")
             rows: list[Any] = frame.collect()
+        except EngineError:
+            raise
         except Exception as error:
             if time.monotonic() - started >= self._timeout:
                 raise EngineError(
