@@ -210,11 +210,35 @@ class UserFunctionError(PenstockError, RuntimeError):
 def user_line(trace: TracebackType | None) -> str | None:
     """The innermost line of the user's: neither Penstock's nor an installed library's."""
     for frame in reversed(traceback.extract_tb(trace)):
-        if not frame.filename.startswith((_PACKAGE_DIR, "<frozen")) and not any(
-            part in frame.filename for part in _LIBRARY_PARTS
-        ):
+        if is_users_file(frame.filename):
             return f"{frame.filename}:{frame.lineno}"
     return None
+
+
+def is_users_file(path: str) -> bool:
+    """Whether code is neither Penstock's nor an installed library's."""
+    ours = path.startswith((_PACKAGE_DIR, "<frozen"))
+    return not ours and not any(part in path for part in _LIBRARY_PARTS)
+
+
+class AsyncTimeoutError(PenstockError, TimeoutError):
+    """A call of an asynchronous function took too long."""
+
+    @classmethod
+    def of(cls, value: object, seconds: float, waiting_at: str | None) -> AsyncTimeoutError:
+        where = f", waiting at {waiting_at}" if waiting_at else ""
+        return cls(
+            f"async_invoke for {short_repr(value)} gave no answer within {seconds:g} s{where}; "
+            "raise the time-out, or override AsyncFunction.timeout to give results for such records"
+        )
+
+    @classmethod
+    def blocked(cls, seconds: float, line: str | None) -> AsyncTimeoutError:
+        return cls(
+            f"a coroutine has blocked the event loop for {seconds:.1f} s, longer than a call may "
+            f"take, at {line or 'a line that is not known'}; await what takes long, or use "
+            "asyncio.to_thread"
+        )
 
 
 class CheckpointError(PenstockError, RuntimeError):
@@ -346,14 +370,6 @@ class UnsupportedFeatureError(PenstockError, NotImplementedError):
     @classmethod
     def no_java(cls, what: str) -> UnsupportedFeatureError:
         return cls.of(what, "there are no Flink Java objects behind Penstock, only Python")
-
-
-class PlannedNameError(UnsupportedFeatureError, AttributeError):
-    """A name of PyFlink's that is still to come. To `hasattr` it is not there."""
-
-
-class PlannedImportError(UnsupportedFeatureError, ImportError):
-    """The same for an import of the name, where Python swallows every AttributeError."""
 
 
 class RecordTooLargeError(PenstockError, ValueError):

@@ -6,13 +6,11 @@ the environment and, behind it, the driver.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import PlannedImportError, PlannedNameError
-
 if TYPE_CHECKING:
+    from penstock.datastream.async_data_stream import AsyncDataStream
     from penstock.datastream.checkpoint_config import CheckpointConfig
     from penstock.datastream.checkpoint_storage import (
         CheckpointStorage,
@@ -90,9 +88,10 @@ if TYPE_CHECKING:
         WindowAssigner,
     )
 
-# The one list of names, by the module that defines them. Once a planned class exists, move its
-# name here from `_PLANNED`, and into the two blocks that type checkers and linters read.
+# The one list of names, by the module that defines them. A new one goes into the two blocks that
+# type checkers and linters read as well.
 _MODULES = {
+    "async_data_stream": ("AsyncDataStream",),
     "checkpoint_config": ("CheckpointConfig",),
     "checkpoint_storage": (
         "CheckpointStorage",
@@ -170,14 +169,10 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
-# PyFlink has these; the rows are those of docs/features.md.
-_PLANNED = {
-    "AsyncDataStream": "A17",
-}
-
 __all__ = [
     "AggregateFunction",
     "AllWindowedStream",
+    "AsyncDataStream",
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
@@ -245,14 +240,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLANNED:
-        # `from … import name` asks for the attribute first, and would turn an AttributeError into
-        # its own "cannot import name", without our explanation.
-        importing = sys._getframe(1).f_code.co_name == "_handle_fromlist"
-        raise (PlannedImportError if importing else PlannedNameError).of(
-            f"penstock.datastream.{name}",
-            f"it comes with row {_PLANNED[name]} of docs/features.md",
-        )
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -32,6 +32,7 @@ from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
 from penstock.driver.splits import with_splits
 from penstock.errors import (
+    AsyncTimeoutError,
     CheckpointUnwritableError,
     EngineError,
     JobCancelledError,
@@ -63,7 +64,13 @@ _TOLERATED_DELAY_MILLIS = 1000
 _GONE = ".gone-"
 
 # What may go better next time. Other errors are in the program or its settings.
-_WORTH_A_RESTART = (EngineError, UserFunctionError, SinkCommitError, CheckpointUnwritableError)
+_WORTH_A_RESTART = (
+    EngineError,
+    UserFunctionError,
+    AsyncTimeoutError,
+    SinkCommitError,
+    CheckpointUnwritableError,
+)
 
 
 class Executor(Protocol):
@@ -262,6 +269,10 @@ class Job:
                 return
             except RunAgain:
                 continue
+            except JobCancelledError:
+                if not self._stop.is_set():
+                    raise
+                return  # a task that waited has noticed
             except KeyboardInterrupt:
                 self.interrupt()
                 raise

@@ -79,7 +79,13 @@ class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
         self._name = name
         self._keyed_state = keyed_state
         self._metrics = MetricGroup((name, str(subtask)))
+        self._stateless_because = "its input is not keyed; call key_by(...) just before it"
         self.attempt = 0
+
+    def refuse_state(self, reason: str) -> None:
+        """There is no keyed state for this operator, whatever its input."""
+        self._keyed_state = None
+        self._stateless_because = reason
 
     def get_job_id(self) -> str:
         return self._settings.job_id
@@ -115,7 +121,6 @@ class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
     def _found(self, descriptor: StateDescriptor) -> Any:
         if self._keyed_state is None:
             raise StateError(
-                f"operator {self._name!r} has no keyed state, since its input is not keyed; "
-                "call key_by(...) just before it"
+                f"operator {self._name!r} has no keyed state, since {self._stateless_because}"
             )
         return self._keyed_state.get(descriptor)

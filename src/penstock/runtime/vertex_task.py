@@ -48,6 +48,7 @@ from penstock.runtime.physical import (
 )
 from penstock.runtime.plan_file import copied
 from penstock.runtime.runtime_context import TaskRuntimeContext
+from penstock.runtime.stopping import is_stopped
 from penstock.runtime.stores import base_manifest, spill_store, store_at
 from penstock.runtime.watermarks import MIN_TIMESTAMP, Control
 from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
@@ -397,6 +398,7 @@ class VertexTask:
             batch=self._settings.batch,
             watermark_interval=self._settings.watermark_interval,
             unsay=self._unsay,
+            stopped=lambda: is_stopped(self._settings.run_id),
         )
 
     def _unsay(self) -> None:

@@ -14,6 +14,7 @@ from penstock.common.time import Span
 from penstock.common.typeinfo import type_info_of
 from penstock.datastream._stream_arguments import selector_of
 from penstock.datastream.functions import (
+    AsyncFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -71,6 +72,7 @@ _HOME: dict[type[Function], str] = {
     KeyedCoProcessFunction: "works on two keyed streams; use KeyedTwoInputHarness",
     BroadcastProcessFunction: "works beside a broadcast stream; use BroadcastHarness",
     KeyedBroadcastProcessFunction: "works beside a broadcast stream; use KeyedBroadcastHarness",
+    AsyncFunction: "works asynchronously; use AsyncFunctionHarness",
     **dict.fromkeys(_UNKEYED, "works on one stream; use OperatorHarness or KeyedOperatorHarness"),
 }
 

@@ -95,6 +95,10 @@ class HarnessTask(VertexTask):
         """The clock has moved: timers fire as at the beginning of an epoch."""
         self.operators[0].begin_epoch()
 
+    def await_answers(self) -> None:
+        """Emit what asynchronous calls that are under way will give."""
+        self.operators[0].end_epoch()
+
     def _base_vertex(self) -> None:
         """There is no manifest."""
 

@@ -69,6 +69,9 @@ class OperatorHost:
     unsay: Callable[[], None]
     """Takes back the control events that this epoch's receivers were to be told so far. For an
     operator that goes on where it was: its receivers were told in the base's epoch."""
+    stopped: Callable[[], bool]
+    """Whether the job has been stopped meanwhile, as far as this process knows: what waits for
+    something outside need not wait any longer."""
     in_order: bool = False
     """Whether records come in event-time order: results are then to be independent of epochs."""
 
