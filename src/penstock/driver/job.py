@@ -30,10 +30,11 @@ from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
-from penstock.driver.splits import with_splits
+from penstock.driver.splits import SplitDiscovery, with_splits
 from penstock.errors import (
     CheckpointUnwritableError,
     EngineError,
+    FileAccessError,
     JobCancelledError,
     PenstockError,
     SinkCommitError,
@@ -63,7 +64,13 @@ _TOLERATED_DELAY_MILLIS = 1000
 _GONE = ".gone-"
 
 # What may go better next time. Other errors are in the program or its settings.
-_WORTH_A_RESTART = (EngineError, UserFunctionError, SinkCommitError, CheckpointUnwritableError)
+_WORTH_A_RESTART = (
+    EngineError,
+    UserFunctionError,
+    SinkCommitError,
+    CheckpointUnwritableError,
+    FileAccessError,
+)
 
 
 class Executor(Protocol):
@@ -211,6 +218,7 @@ class Job:
                 self._checkpoints.get_min_pause_between_checkpoints() / 1000,
             )
             loop.transform = keeper.transform
+            loop.look_for_splits = SplitDiscovery(plan, self._fs, self.layout).look
             self.status = JobStatus.RUNNING
             try:
                 self._run_with_restarts(plan, plan_path, loop)
