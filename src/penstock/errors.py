@@ -333,6 +333,48 @@ class CheckpointUnwritableError(CheckpointError, OSError):
         )
 
 
+class FileAccessError(PenstockError, OSError):
+    """A file or directory that the program names cannot be used as it is."""
+
+    @classmethod
+    def missing(cls, path: str) -> FileAccessError:
+        return cls(
+            f"there is no file or directory {path}; give a path that exists on every machine of "
+            "the cluster"
+        )
+
+    @classmethod
+    def unreadable(cls, path: str, cause: BaseException) -> FileAccessError:
+        return cls(
+            f"cannot read {path}: {type(cause).__name__}: {cause}; check that it is whole and that "
+            "this user may read it, on every machine of the cluster"
+        )
+
+    @classmethod
+    def not_text(
+        cls, path: str, charset: str, offset: int, found: bytes, reason: str
+    ) -> FileAccessError:
+        return cls(
+            f"{path} is not text in {charset}: {reason} at byte {offset} ({found!r}); "
+            "name the character set that it is in, as in text_line_format('ISO-8859-1')"
+        )
+
+    @classmethod
+    def unwritable(cls, path: str, cause: BaseException) -> FileAccessError:
+        return cls(
+            f"cannot write to {path}: {type(cause).__name__}: {cause}; check that it is a "
+            "directory, has space, and that this user may write there"
+        )
+
+    @classmethod
+    def output_not_found(cls, path: str) -> FileAccessError:
+        return cls(
+            f"the driver does not find {path}, which a task has written; the output directory must "
+            "be the same one on every machine of the cluster (NFS, a Kubernetes volume, a FUSE "
+            "mount)"
+        )
+
+
 class LeaseHeldError(CheckpointError):
     """Another driver works on the same checkpoint directory."""
 

@@ -19,6 +19,7 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.driver.acceptance import judge
 from penstock.driver.committers import Prepared, prepared_by, stored_in
 from penstock.driver.source_time import SourceTime
+from penstock.driver.splits import FoundSplits
 from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.sinks import WriteSink
@@ -99,6 +100,8 @@ class EpochLoop:
         self._time = SourceTime(plan)
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
+        self.look_for_splits: Callable[[], FoundSplits] = dict
+        """Asks the sources whether there is more to read."""
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
 
@@ -133,9 +136,11 @@ class EpochLoop:
         )
 
     def _read_to_its_end(self, head: PhysicalOperator) -> bool:
-        positions = self._positions(head.uid)
-        finished = (positions.get(s.split_id, ("", False))[1] for s in self.plan.splits[head.uid])
+        finished = (self._is_read(head.uid, s.split_id) for s in self.plan.splits[head.uid])
         return bool(head.operator.bounded) and all(finished)
+
+    def _is_read(self, uid: str, split: str) -> bool:
+        return self._positions(uid).get(split, ("", False))[1]
 
     def _positions(self, uid: str) -> Mapping[str, tuple[str, bool]]:
         if self.base is None or uid not in self.base.sources:
@@ -230,10 +235,14 @@ class EpochLoop:
         epoch = 0 if base is None else base.epoch + 1
         positions = {}
         tokens = {}
+        found = self.look_for_splits()
         if base is not None:
             for uid, source in base.sources.items():
+                known = found.get(uid, {})
                 for split, position in source.positions.items():
-                    positions[f"{uid}|{split}"] = position
+                    # Nobody is told of what was found and read: it would be more and more.
+                    if split not in known or not position[1]:
+                        positions[f"{uid}|{split}"] = position
             for vertex in self.plan.vertices:
                 for index, subtask in enumerate(base.vertices[vertex.uid].subtasks):
                     tokens[subtask_name(vertex.index, index)] = subtask.token
@@ -248,6 +257,10 @@ class EpochLoop:
             tokens=tokens,
             frozen_edges=tuple(sorted(self._frozen_edges)),
             positions=positions,
+            splits={
+                uid: [told for split, told in splits.items() if not self._is_read(uid, split)]
+                for uid, splits in found.items()
+            },
             ended=self._ended(batch),
             times=self._time.times(clock),
             slowest=self._time.slowest(),

@@ -30,11 +30,12 @@ from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
-from penstock.driver.splits import with_splits
+from penstock.driver.splits import SplitDiscovery, with_splits
 from penstock.errors import (
     AsyncTimeoutError,
     CheckpointUnwritableError,
     EngineError,
+    FileAccessError,
     JobCancelledError,
     PenstockError,
     SinkCommitError,
@@ -70,6 +71,7 @@ _WORTH_A_RESTART = (
     AsyncTimeoutError,
     SinkCommitError,
     CheckpointUnwritableError,
+    FileAccessError,
 )
 
 
@@ -220,6 +222,7 @@ class Job:
                 self._checkpoints.get_min_pause_between_checkpoints() / 1000,
             )
             loop.transform = keeper.transform
+            loop.look_for_splits = SplitDiscovery(plan, self._fs, self.layout).look
             self.status = JobStatus.RUNNING
             try:
                 self._run_with_restarts(plan, plan_path, loop)

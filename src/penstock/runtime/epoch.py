@@ -25,6 +25,8 @@ class EpochOrder:
     frozen_edges: tuple[int, ...] = ()
     positions: dict[str, tuple[str, bool]] = field(default_factory=dict)
     """Source uid and split id → (position, finished)."""
+    splits: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    """Source uid → splits that it has found since the plan was made: number, pickled in base64."""
     ended: tuple[int, ...] = ()
     """The source vertices that have been read to their end."""
     times: dict[str, tuple[int, bool]] = field(default_factory=dict)

@@ -18,7 +18,12 @@ from penstock.datastream.connectors.base import Split
 from penstock.errors import PenstockError
 from penstock.runtime.codec import dump
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
-from penstock.runtime.operators.sources import OpenPythonSource, PythonSource, SplitPosition
+from penstock.runtime.operators.sources import (
+    OpenPythonSource,
+    PythonSource,
+    SplitPosition,
+    found_splits,
+)
 from penstock.runtime.payload import (
     ACKNOWLEDGEMENT,
     HEADER_SIZE,
@@ -84,9 +89,10 @@ def _read_splits(plan: PhysicalPlan, vertex: Vertex, attempt: _Attempt) -> Itera
     order = attempt.order
     if order.final:
         return
+    known = [*enumerate(plan.splits[uid]), *found_splits(uid, order)]
     splits = [
         _position(uid, split, order)
-        for index, split in enumerate(plan.splits[uid])
+        for index, split in known
         if index % vertex.parallelism == attempt.subtask
     ]
     task = attempt.task(vertex.index)

@@ -529,6 +529,7 @@ class VertexTask:
             self.vertex.parallelism,
             self._order.epoch,
             self.token,
+            self._settings.root,
         )
 
 

@@ -11,6 +11,21 @@ if TYPE_CHECKING:
 __all__ = ["DeliveryGuarantee", "Sink", "Source"]
 
 _HOME = dict.fromkeys(__all__, "penstock.datastream.connectors.base")
+# Where PyFlink had these before it gave connectors their modules.
+_HOME |= dict.fromkeys(
+    (
+        "BucketAssigner",
+        "FileEnumeratorProvider",
+        "FileSink",
+        "FileSource",
+        "FileSplitAssignerProvider",
+        "OutputFileConfig",
+        "RollingPolicy",
+        "StreamFormat",
+        "StreamingFileSink",
+    ),
+    "penstock.datastream.connectors.file_system",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -48,6 +48,12 @@ class AssignTime:
         own = strategy.kind in (WatermarkKind.CUSTOM, WatermarkKind.INGESTION)
         return own or strategy.idle_timeout_millis is not None
 
+    @property
+    def needs_timestamps(self) -> bool:
+        """Whether it only goes by the timestamps that records come with."""
+        strategy = self.strategy
+        return strategy.kind is WatermarkKind.BOUNDED and strategy.timestamp_assigner is None
+
     def open(self, host: OperatorHost) -> OpenOperator:
         if host.roving:
             return _OpenRoving(self.strategy, host)
