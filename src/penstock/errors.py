@@ -273,6 +273,14 @@ class CheckpointMismatchError(CheckpointError):
         )
 
     @classmethod
+    def of_streaming(cls, path: str, epoch: int) -> CheckpointMismatchError:
+        return cls(
+            f"{path} holds epoch {epoch} of this job in STREAMING mode, and a BATCH job reads all "
+            "of its input anew; go on in STREAMING mode, or start anew with another "
+            "penstock.job-id or a clean execution.checkpointing.dir"
+        )
+
+    @classmethod
     def order_given_up(cls, operator: str, path: str) -> CheckpointMismatchError:
         return cls(
             f"operator {operator} handled its records in event-time order, and some may be waiting "

@@ -228,7 +228,7 @@ class EpochLoop:
             frozen_edges=tuple(sorted(self._frozen_edges)),
             positions=positions,
             ended=self._ended(batch),
-            times=self._time.times(clock),
+            times={} if self.plan.settings.batch else self._time.times(clock),
             slowest=self._time.slowest(),
         )
 
@@ -251,7 +251,8 @@ class EpochLoop:
 
     def _must_skip(self, epoch: int, final: bool) -> bool:
         """At most once: an epoch that was tried before is read and dropped."""
-        if self._mode is not CheckpointingMode.AT_MOST_ONCE or final:
+        reads_nothing = final and not self.plan.settings.batch
+        if self._mode is not CheckpointingMode.AT_MOST_ONCE or reads_nothing:
             return False
         marker = self._log.layout.tried(epoch)
         if self._log.fs.exists(marker):

@@ -32,6 +32,7 @@ from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
 from penstock.driver.splits import with_splits
 from penstock.errors import (
+    CheckpointMismatchError,
     CheckpointUnwritableError,
     EngineError,
     JobCancelledError,
@@ -154,6 +155,8 @@ class Job:
             local_dir = os.path.join(tempfile.gettempdir(), f"penstock-{os.getuid()}")
         if self._temporary:
             local_dir = os.path.join(self._directory, "stores")
+        batch = self._is_batch()
+        interval = configuration.get(options.AUTO_WATERMARK_INTERVAL)
         settings = JobSettings(
             job_id=self.job_id,
             job_name=self.name,
@@ -164,9 +167,9 @@ class Job:
             cache_entries=configuration.get(options.STATE_CACHE_ENTRIES),
             max_records_per_epoch=configuration.get(options.MAX_RECORDS_PER_EPOCH),
             epoch_seconds=self._epoch_seconds(),
-            batch=self._is_batch(),
+            batch=batch,
             parameters={**configuration.to_dict(), **self._parameters},
-            watermark_interval=configuration.get(options.AUTO_WATERMARK_INTERVAL),
+            watermark_interval=0 if batch else interval,
         )
         plan = translate(self._nodes, self._defaults, settings)
         if settings.batch:
@@ -225,6 +228,8 @@ class Job:
         newest = log.newest(self.job_id)
         if newest is None:
             return None
+        if self.plan.settings.batch and not newest.final:
+            raise CheckpointMismatchError.of_streaming(self.layout.root, newest.epoch)
         committed = self._fs.exists(self.layout.committed(newest.epoch))
         base, changed = adopt(newest, self.plan, self.layout.root, committed)
         if changed:

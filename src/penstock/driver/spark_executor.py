@@ -7,6 +7,7 @@ last one, and those for what Python sources still hold) run the same stages on a
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -71,6 +72,8 @@ class SparkExecutor:
         timeout: float,
     ) -> None:
         self._plan = plan
+        self._batch = plan.settings.batch
+        self._tag = f"penstock-{plan.settings.run_id}"
         self._plan_path = plan_path
         self._interval = interval
         self._timeout = timeout
@@ -85,6 +88,9 @@ class SparkExecutor:
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """Epochs until the input ends or `stopping` says so."""
+        if self._batch:
+            self._run_batch(loop, stopping)
+            return
         if not self._finished_streaming(loop):
             self._stream(loop, stopping)
         while not loop.exhausted():
@@ -95,9 +101,21 @@ class SparkExecutor:
         if not stopping():
             self._extra_epoch(loop, final=True)
 
+    def _run_batch(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
+        """All of the input in one epoch. If Spark finds nothing to read, it calls for none."""
+        if not self._frames.in_batches:
+            self._extra_epoch(loop, final=True, source=self._frames.whole)
+            return
+        self._stream(loop, stopping)
+        if not loop.ended and not stopping():
+            self._extra_epoch(loop, final=True)
+
     def close(self) -> None:
-        """End waiting."""
+        """End waiting; and the only epoch of a batch, since no other will notice."""
         self._pause.set()
+        if self._batch:
+            with contextlib.suppress(Exception):  # Spark may be gone
+                self._session.sparkContext.cancelJobsWithTag(self._tag)
 
     # Epochs with a batch of Spark's
 
@@ -114,7 +132,9 @@ class SparkExecutor:
                 .option("checkpointLocation", self._layout.spark)
                 .queryName(f"penstock {self._plan.settings.job_name} {self._plan.settings.run_id}")
             )
-            if self._frames.ends_by_itself:
+            if self._batch:
+                writer = writer.trigger(once=True)
+            elif self._frames.ends_by_itself:
                 writer = writer.trigger(availableNow=True)
             else:
                 writer = writer.trigger(processingTime=f"{int(self._interval * 1000)} milliseconds")
@@ -152,6 +172,7 @@ class SparkExecutor:
                     partial(self._collect, frame),
                     batch,
                     self._offsets(batch),
+                    final=self._batch,
                     called=self._frames.ticking,
                 )
             except BaseException as error:
@@ -191,10 +212,12 @@ class SparkExecutor:
 
     # Epochs without one
 
-    def _extra_epoch(self, loop: EpochLoop, final: bool) -> None:
+    def _extra_epoch(
+        self, loop: EpochLoop, final: bool, source: Callable[[], DataFrame] | None = None
+    ) -> None:
         while True:
             with query_settings(self._session, self._frames.named):
-                frame = self._stages(self._frames.calls())
+                frame = self._stages((source or self._frames.calls)())
                 try:
                     loop.close(partial(self._collect, frame), final=final)
                     return
@@ -215,16 +238,16 @@ class SparkExecutor:
     def _collect(self, frame: DataFrame, order: EpochOrder) -> list[Acknowledgement]:
         context = self._session.sparkContext
         context.setLocalProperty(ORDER_PROPERTY, order.to_text())
-        tag = f"penstock-{self._plan.settings.run_id}"
-        context.addJobTag(tag)
-        too_long = threading.Timer(self._timeout, context.cancelJobsWithTag, [tag])
+        context.addJobTag(self._tag)
+        too_long = threading.Timer(self._timeout, context.cancelJobsWithTag, [self._tag])
         too_long.daemon = True
-        too_long.start()
+        if not self._batch:
+            too_long.start()
         started = time.monotonic()
         try:
             rows: list[Any] = frame.collect()
         except Exception as error:
-            if time.monotonic() - started >= self._timeout:
+            if not self._batch and time.monotonic() - started >= self._timeout:
                 raise EngineError(
                     f"epoch {order.epoch} took longer than {self._timeout:g} s "
                     "(execution.checkpointing.timeout) and was cancelled"

@@ -63,6 +63,8 @@ class PhysicalEdge:
     name: str
     stamped: bool = False
     """Whether records may have timestamps."""
+    first: bool = False
+    """Whether its records are read before those of other edges."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class JobSettings:
     epoch_seconds: float
     """A Python source reads no longer than this in one epoch."""
     batch: bool
+    """Whether all input is read in one epoch, the final one, in which only its end is an event."""
     parameters: dict[str, str] = field(default_factory=dict)
     watermark_interval: int = 200
     """Milliseconds between two periodic watermarks; 0 if there are to be none."""

@@ -91,6 +91,8 @@ class VertexTask:
         self._rebuilt = 0
         self._records_in = 0
         self._segments: list[FileInfo] = []
+        self._parts = 0
+        """Of the epoch's changes of state that have been dealt with."""
         self._writers = {
             index: EdgeWriter(
                 edges[index],
@@ -142,6 +144,7 @@ class VertexTask:
         self._rebuilt = 0
         self._records_in = 0
         self._segments = []
+        self._parts = 0
         self._input_time.begin_epoch()
         for index, writer in self._writers.items():
             if self._roving:
@@ -272,8 +275,10 @@ class VertexTask:
 
     def _write(self, entries: list[Entry]) -> None:
         if entries:
+            part, self._parts = self._parts, self._parts + 1
+            if self._settings.batch:
+                return  # nothing goes on from the only epoch
             fs, root = filesystem_for(self._settings.root)
-            part = len(self._segments)
             path = segment_path(self._order.epoch, self.vertex.uid, self.subtask, self.token, part)
             try:
                 self._segments.append(write_table_file(fs, root, path, entries, kind="segment"))
@@ -450,7 +455,7 @@ class VertexTask:
             ),
             key_groups,
             now=lambda: self._order.clock,
-            chunk_number=lambda: self._order.epoch << 16 | len(self._segments),
+            chunk_number=lambda: self._order.epoch << 16 | self._parts,
             keep=self._settings.cache_entries,
         )
 

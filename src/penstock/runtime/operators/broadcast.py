@@ -43,6 +43,8 @@ class BroadcastProcess(MayHaveTimers):
     descriptors: tuple[MapStateDescriptor, ...]
     replicated: bool = True
     """What a subtask keeps beside keyed state is the same on all."""
+    first_in_batch: int = 1
+    """The broadcast side: in batch mode all of it comes before the data."""
 
     def open(self, host: OperatorHost) -> OpenOperator:
         function = self.function
