@@ -395,6 +395,27 @@ class ReadOnlyStateError(StateError, AttributeError):
         )
 
 
+class SideInputError(PenstockError, RuntimeError):
+    """The table of a side input cannot be read or used. Worth a restart: tables change."""
+
+    @classmethod
+    def of(cls, name: str, location: str, reason: str) -> SideInputError:
+        return cls(f"side input {name!r} ({location}) cannot be used: {reason}")
+
+    @classmethod
+    def unusable(cls, name: str, location: str, cause: BaseException) -> SideInputError:
+        return cls.of(name, location, f"{type(cause).__name__}: {cause}")
+
+    @classmethod
+    def unreadable(cls, name: str, location: str, cause: BaseException) -> SideInputError:
+        """What the user's function or Spark raised."""
+        where = user_line(cause.__traceback__) or location
+        return cls(
+            f"side input {name!r} ({location}) cannot be read: {type(cause).__name__}: {cause} "
+            f"(at {where})"
+        )
+
+
 class EngineError(PenstockError, RuntimeError):
     """Spark could not run an epoch: a worker, an executor or a job died. Worth a restart."""
 

@@ -30,6 +30,7 @@ from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
+from penstock.driver.side_inputs import SideInputs, side_inputs_of
 from penstock.driver.splits import with_splits
 from penstock.errors import (
     CheckpointMismatchError,
@@ -37,6 +38,7 @@ from penstock.errors import (
     EngineError,
     JobCancelledError,
     PenstockError,
+    SideInputError,
     SinkCommitError,
     UnsupportedFeatureError,
     UserFunctionError,
@@ -64,7 +66,13 @@ _TOLERATED_DELAY_MILLIS = 1000
 _GONE = ".gone-"
 
 # What may go better next time. Other errors are in the program or its settings.
-_WORTH_A_RESTART = (EngineError, UserFunctionError, SinkCommitError, CheckpointUnwritableError)
+_WORTH_A_RESTART = (
+    EngineError,
+    UserFunctionError,
+    SideInputError,
+    SinkCommitError,
+    CheckpointUnwritableError,
+)
 
 
 class Executor(Protocol):
@@ -212,6 +220,12 @@ class Job:
                 self._on_epoch,
                 keeper.after_commit,
                 self._checkpoints.get_min_pause_between_checkpoints() / 1000,
+                SideInputs(
+                    side_inputs_of(plan),
+                    self._fs,
+                    self.layout.side_inputs,
+                    self.configuration.get(options.SIDE_INPUT_MAX_ROWS),
+                ),
             )
             loop.transform = keeper.transform
             self.status = JobStatus.RUNNING

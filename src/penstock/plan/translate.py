@@ -193,6 +193,7 @@ def _assemble(
                 tuple(outputs[n.id]),
                 n.id,
                 n.id in ordered,
+                n.side_inputs,
             )
             for n in chain
         )

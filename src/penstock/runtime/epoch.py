@@ -32,6 +32,9 @@ class EpochOrder:
     slowest: dict[str, int] = field(default_factory=dict)
     """Group of aligned sources → the watermark of its slowest split."""
 
+    side_inputs: dict[str, str] = field(default_factory=dict)
+    """Name of a side input → the file with its rows."""
+
     def to_text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.datastream.connectors.base import Split
+from penstock.datastream.side_input import SideInput
 from penstock.graph.location import Location
 from penstock.graph.partitioning import Partitioning
 
@@ -32,6 +33,8 @@ class PhysicalOperator:
     node_id: int
     event_time_order: bool = False
     """Whether its records wait until the watermark has passed them."""
+    side_inputs: tuple[SideInput, ...] = ()
+    """The tables that its function may look at."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from penstock.datastream.functions import KeyedStateStore, RuntimeContext
+from penstock.datastream.side_input import SideInput
 from penstock.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -19,9 +20,10 @@ from penstock.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from penstock.errors import StateError
+from penstock.errors import InvalidArgumentError, StateError
 from penstock.metrics import MetricGroup
 from penstock.runtime.physical import JobSettings, Vertex
+from penstock.runtime.side_inputs import TaskSideInput
 from penstock.state.keyed_state import KeyedState
 
 
@@ -80,6 +82,7 @@ class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
         self._keyed_state = keyed_state
         self._metrics = MetricGroup((name, str(subtask)))
         self.attempt = 0
+        self.side_inputs: dict[str, TaskSideInput] = {}
 
     def get_job_id(self) -> str:
         return self._settings.job_id
@@ -107,6 +110,15 @@ class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
 
     def get_metrics_group(self) -> MetricGroup:
         return self._metrics
+
+    def get_side_input(self, side_input: SideInput | str) -> TaskSideInput:
+        name = side_input.name if isinstance(side_input, SideInput) else side_input
+        if name not in self.side_inputs:
+            raise InvalidArgumentError(
+                f"operator {self._name!r} has no side input {name!r}; call "
+                "with_side_inputs(...) on it, with what env.side_input(...) returned"
+            )
+        return self.side_inputs[name]
 
     def _found(self, descriptor: StateDescriptor) -> Any:
         if self._keyed_state is None:

@@ -47,6 +47,7 @@ from penstock.runtime.physical import (
 )
 from penstock.runtime.plan_file import copied
 from penstock.runtime.runtime_context import TaskRuntimeContext
+from penstock.runtime.side_inputs import TaskSideInput
 from penstock.runtime.stores import base_manifest, spill_store, store_at
 from penstock.runtime.watermarks import MIN_TIMESTAMP, Control
 from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
@@ -300,6 +301,10 @@ class VertexTask:
                 self._settings, self.vertex, self.subtask, described.name, keyed_state
             )
             contexts[index].attempt = self.attempt
+            contexts[index].side_inputs = {
+                side.name: TaskSideInput(side, lambda: self._order)
+                for side in described.side_inputs
+            }
             host = self._host(described, contexts[index], keyed_state, opened)
             try:
                 opened[index] = _description(described).open(host)
