@@ -103,6 +103,7 @@ class Labelled(JoinFunction):
         return self.label, first[0], second
 
 
+@on_local
 def test_left_join_by_two_columns_behind_a_key(make_env: Any) -> None:
     env = make_env()
     rows = [("a", 1, "x"), ("a", 2, "y"), (None, 3, "never")]
