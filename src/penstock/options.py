@@ -103,8 +103,8 @@ RUNTIME_MODE = _choice(
     "execution.runtime-mode",
     "STREAMING",
     ("STREAMING", "BATCH", "AUTOMATIC"),
-    "Whether keyed aggregates give every update (STREAMING) or only the last value (BATCH); "
-    "AUTOMATIC is BATCH if all sources end.",
+    "Epoch after epoch, with every update of keyed aggregates (STREAMING), or all input in one "
+    "epoch, with their last values only (BATCH); AUTOMATIC is BATCH if all sources end.",
 )
 
 # Checkpoints and state
@@ -306,6 +306,12 @@ EVENT_TIME_ORDER = _option(
     False,
     "Handle records of all keyed streams in the order of their timestamps, once the watermark has "
     "passed them, as in_event_time_order() does for one.",
+)
+SIDE_INPUT_MAX_ROWS = _option(
+    "penstock.side-input.max-rows",
+    _INT,
+    1_000_000,
+    "Rows that a side input may have: it is read on the driver, and every worker holds all of it.",
 )
 STATE_CACHE_ENTRIES = _option(
     "penstock.state.cache-entries",

@@ -44,9 +44,7 @@ def expected() -> Results:
     kept = [record for record in both if record[1] % 3]
     main: list[Any] = [(*record, 0) for record in kept] + [(*record, 1) for record in right]
     keys = {key for key, *_ in main}
-    main += [
-        (key, sum(k == key for k, _ in kept), sum(k == key for k, _ in right)) for key in keys
-    ]
+    main += [(key, sum(k == key for k, _ in kept), sum(k == key for k, _ in right)) for key in keys]
     sums = sum(number for _, number in rules), len({key for key, _ in rules})
     return {
         "main": sorted(main),

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         WindowFunction,
     )
     from penstock.datastream.output_tag import OutputTag
+    from penstock.datastream.side_input import SideInput, SideInputTable
     from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
     from penstock.datastream.state_backend import (
         CustomStateBackend,
@@ -144,6 +145,7 @@ _MODULES = {
         "WindowFunction",
     ),
     "output_tag": ("OutputTag",),
+    "side_input": ("SideInput", "SideInputTable"),
     "slot_sharing_group": ("MemorySize", "SlotSharingGroup"),
     "state_backend": (
         "CustomStateBackend",
@@ -221,6 +223,8 @@ __all__ = [
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
+    "SideInput",
+    "SideInputTable",
     "SinkFunction",
     "SlotSharingGroup",
     "SourceFunction",

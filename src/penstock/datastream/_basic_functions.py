@@ -11,6 +11,7 @@ from penstock.errors import UnsupportedFeatureError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from penstock.datastream.side_input import SideInput, SideInputTable
     from penstock.datastream.state import (
         AggregatingState,
         AggregatingStateDescriptor,
@@ -90,6 +91,10 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
         """Where the function registers its own metrics."""
+
+    @abstractmethod
+    def get_side_input(self, side_input: SideInput | str) -> SideInputTable:
+        """A side input that the operator was given, by itself or its name. Always up to date."""
 
 
 class Function(ABC):  # noqa: B024 - each kind of function has its own duties

@@ -27,6 +27,7 @@ from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
+    JoinFunction,
     KeySelector,
     MapFunction,
     Partitioner,
@@ -35,6 +36,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.side_input import SideInput
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import WindowAssigner
 from penstock.datastream.windowed_stream import AllWindowedStream, count_windowed
@@ -53,6 +55,7 @@ from penstock.graph.partitioning import (
 )
 from penstock.graph.stream_graph import Chaining, Edge, Node
 from penstock.runtime.fields import getter, tuple_getter
+from penstock.runtime.operators.lookup import Lookup
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.sinks import CallSink, WriteSink
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
@@ -185,6 +188,32 @@ class DataStream(OperatorSettings):
         """Handle records one by one, with a context and side outputs."""
         function = instance_of("process", (ProcessFunction,), func)
         return self._then("PROCESS", Process(function), output_type)
+
+    def lookup(
+        self,
+        side_input: SideInput,
+        key_selector: Selector,
+        func: Callable[[Any, Any], Any] | JoinFunction | None = None,
+        how: str = "inner",
+        output_type: TypeLike = None,
+    ) -> DataStream:
+        """Join each record with the rows of a side input that have its key.
+
+        `func(record, row)` makes the result for every match, without it a pair. With
+        ``how="left"`` a record without a match goes on too, with None for a row.
+        """
+        self._env._check_side_input("lookup", side_input)
+        if side_input.key is None:
+            raise InvalidArgumentError(
+                f"lookup needs a side input with a key, and {side_input.name!r} "
+                f"({side_input.location}) has none; give one: env.side_input(..., key=...)"
+            )
+        if how not in ("inner", "left"):
+            raise InvalidArgumentError.of("how", "'inner' or 'left'", how)
+        function = _pair if func is None else function_or_callable("lookup", JoinFunction, func)
+        select = selector_of("lookup", key_selector)
+        operator = Lookup(side_input.name, select, function, how == "left")
+        return self._then("Lookup", operator, output_type, side_inputs=(side_input,))
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Cut all records into windows, in one subtask; if they have keys, use `window`."""
@@ -430,6 +459,10 @@ class DataStream(OperatorSettings):
         """Run the job, whose sources must be bounded; its records as a Spark DataFrame."""
         frame: DataFrame = self._env._to_spark(self, schema)
         return frame
+
+
+def _pair(record: Any, row: Any) -> tuple[Any, Any]:
+    return record, row
 
 
 # They build on DataStream, so they can only be imported once that exists.

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.driver.acceptance import judge
 from penstock.driver.committers import Prepared, prepared_by, stored_in
+from penstock.driver.side_inputs import SideInputs, SideInputStatus
 from penstock.driver.source_time import SourceTime
 from penstock.driver.splits import FoundSplits
 from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError
@@ -61,6 +62,8 @@ class EpochReport:
     seconds_by_step: Mapping[str, float] = field(default_factory=dict)
     watermarks: Mapping[str, int] = field(default_factory=dict)
     """Operator uid → how far its slowest subtask is in event time; absent before a watermark."""
+    side_inputs: Mapping[str, SideInputStatus] = field(default_factory=dict)
+    """Rows and age of each side input, by name."""
 
     @property
     def idle(self) -> bool:
@@ -80,6 +83,7 @@ class EpochLoop:
         listener: Callable[[EpochReport], None],
         after_commit: Callable[[Manifest], None] = lambda manifest: None,
         min_pause: float = 0.0,
+        side_inputs: SideInputs | None = None,
     ) -> None:
         self.plan = plan
         self.base = base
@@ -98,6 +102,7 @@ class EpochLoop:
         # What was prepared and could not be committed; unknown until the base has been seen to.
         self._uncommitted: Prepared | None = {} if base is None else None
         self._time = SourceTime(plan)
+        self._side_inputs = side_inputs or SideInputs((), log.fs, log.layout.side_inputs, 0)
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
         self.look_for_splits: Callable[[], FoundSplits] = dict
@@ -176,6 +181,7 @@ class EpochLoop:
         before_commit = time.perf_counter()
         self._commit(order, acknowledgements, batch, offsets)
         self._time.learn(order.clock, acknowledgements)
+        self._side_inputs.committed()
         self._checkpointed = time.monotonic()
         steps["commit"] = time.perf_counter() - before_commit
         self._again = 0
@@ -232,6 +238,8 @@ class EpochLoop:
 
     def _order(self, batch: int | None, final: bool) -> EpochOrder:
         base = self.base
+        clock = int(time.time() * 1000)
+        side_inputs = self._side_inputs.at(clock)
         epoch = 0 if base is None else base.epoch + 1
         positions = {}
         tokens = {}
@@ -246,7 +254,6 @@ class EpochLoop:
             for vertex in self.plan.vertices:
                 for index, subtask in enumerate(base.vertices[vertex.uid].subtasks):
                     tokens[subtask_name(vertex.index, index)] = subtask.token
-        clock = int(time.time() * 1000)
         return EpochOrder(
             epoch=epoch,
             base=None if base is None else base.epoch,
@@ -262,8 +269,9 @@ class EpochLoop:
                 for uid, splits in found.items()
             },
             ended=self._ended(batch),
-            times=self._time.times(clock),
+            times={} if self.plan.settings.batch else self._time.times(clock),
             slowest=self._time.slowest(),
+            side_inputs=side_inputs,
         )
 
     def _ended(self, batch: int | None) -> tuple[int, ...]:
@@ -285,7 +293,8 @@ class EpochLoop:
 
     def _must_skip(self, epoch: int, final: bool) -> bool:
         """At most once: an epoch that was tried before is read and dropped."""
-        if self._mode is not CheckpointingMode.AT_MOST_ONCE or final:
+        reads_nothing = final and not self.plan.settings.batch
+        if self._mode is not CheckpointingMode.AT_MOST_ONCE or reads_nothing:
             return False
         marker = self._log.layout.tried(epoch)
         if self._log.fs.exists(marker):
@@ -439,6 +448,7 @@ class EpochLoop:
                 metrics=metrics,
                 seconds_by_step=steps,
                 watermarks=_watermarks(self.plan, acknowledgements),
+                side_inputs=self._side_inputs.status(order.clock),
             ),
         )
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from penstock.driver.epoch_loop import EpochLoop, RunAgain
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import EngineError, UnsupportedFeatureError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder
 from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.payload import ACKNOWLEDGEMENT, Row, read_header
@@ -41,6 +41,9 @@ class LocalExecutor:
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """Epochs until the input ends or `stopping` says so."""
+        if self._plan.settings.batch:
+            _close(loop, self.execute, final=True)
+            return
         earliest = 0.0
         while not loop.exhausted():
             self._closed.wait(max(0.0, earliest - time.monotonic(), loop.pause_left()))
@@ -82,14 +85,14 @@ class LocalExecutor:
             ),
             default=0,
         )
-        return _gathered(run_python_sources(self._plan, i, order) for i in range(subtasks))
+        return self._gathered(run_python_sources(self._plan, i, order) for i in range(subtasks))
 
     def _stage(self, level: int, order: EpochOrder, rows: list[Row]) -> list[Row]:
         partitions = self._plan.partitions(level)
         received: list[list[Row]] = [[] for _ in range(partitions)]
         for row in rows:
             received[row.partition % partitions].append(row)
-        return _gathered(
+        return self._gathered(
             run_stage(
                 self._plan,
                 level,
@@ -100,8 +103,17 @@ class LocalExecutor:
             for index, part in enumerate(received)
         )
 
+    def _gathered(self, tasks: Iterable[Iterable[list[Row]]]) -> list[Row]:
+        found: list[Row] = []
+        for task in tasks:
+            for rows in task:
+                found += rows
+                if self._plan.settings.batch and self._closed.is_set():
+                    raise EngineError("the job was stopped in its only epoch")
+        return found
+
     def close(self) -> None:
-        """End waiting, that of tasks included."""
+        """End waiting; and the only epoch of a batch, since no other will notice."""
         self._closed.set()
         stop(self._plan.settings.run_id)
 
@@ -115,7 +127,3 @@ def _close(
             return
         except RunAgain:
             continue
-
-
-def _gathered(tasks: Iterable[Iterable[list[Row]]]) -> list[Row]:
-    return [row for task in tasks for rows in task for row in rows]

@@ -56,6 +56,8 @@ class Node:
     """Set for what can only run so, such as a collection source."""
     event_time_order: bool = False
     """Whether its records, which must be keyed, are to be handled in the order of time."""
+    side_inputs: tuple[Any, ...] = ()
+    """The tables that its function may look at."""
     helper: bool = False
     """Added by a method that does not return it, so that users cannot set anything on it."""
 

@@ -172,6 +172,8 @@ def _assemble(
                 location=edge.location or node.location,
                 name=_edge_name(edge.partitioning, node),
                 stamped=edge.source in stamped,
+                first=settings.batch
+                and getattr(node.operator, "first_in_batch", None) == edge.input_index,
             )
             edges.append(physical)
             outputs[edge.source].append(Output(edge.tag, edge=physical.index))
@@ -191,6 +193,7 @@ def _assemble(
                 tuple(outputs[n.id]),
                 n.id,
                 n.id in ordered,
+                n.side_inputs,
             )
             for n in chain
         )

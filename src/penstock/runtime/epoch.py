@@ -36,6 +36,9 @@ class EpochOrder:
     farewell: tuple[int, ...] | None = None
     """No epoch at all: the job has ended, and these vertices are to be told of its last one."""
 
+    side_inputs: dict[str, str] = field(default_factory=dict)
+    """Name of a side input → the file with its rows."""
+
     def to_text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
 

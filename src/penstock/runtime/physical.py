@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.datastream.connectors.base import Split
+from penstock.datastream.side_input import SideInput
 from penstock.graph.location import Location
 from penstock.graph.partitioning import Partitioning
 
@@ -32,6 +33,8 @@ class PhysicalOperator:
     node_id: int
     event_time_order: bool = False
     """Whether its records wait until the watermark has passed them."""
+    side_inputs: tuple[SideInput, ...] = ()
+    """The tables that its function may look at."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class PhysicalEdge:
     name: str
     stamped: bool = False
     """Whether records may have timestamps."""
+    first: bool = False
+    """Whether its records are read before those of other edges."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,7 @@ class JobSettings:
     epoch_seconds: float
     """A Python source reads no longer than this in one epoch."""
     batch: bool
+    """Whether all input is read in one epoch, the final one, in which only its end is an event."""
     parameters: dict[str, str] = field(default_factory=dict)
     watermark_interval: int = 200
     """Milliseconds between two periodic watermarks; 0 if there are to be none."""

@@ -87,7 +87,8 @@ def run_python_sources(plan: PhysicalPlan, subtask: int, order: EpochOrder) -> I
 def _read_splits(plan: PhysicalPlan, vertex: Vertex, attempt: _Attempt) -> Iterator[None]:
     uid = vertex.operators[0].uid
     order = attempt.order
-    if order.final:
+    settings = plan.settings
+    if order.final and not settings.batch:
         return
     known = [*enumerate(plan.splits[uid]), *found_splits(uid, order)]
     splits = [
@@ -98,10 +99,12 @@ def _read_splits(plan: PhysicalPlan, vertex: Vertex, attempt: _Attempt) -> Itera
     task = attempt.task(vertex.index)
     source = task.operators[0]
     assert isinstance(source, OpenPythonSource)
-    counted = task.count
-    most = plan.settings.max_records_per_epoch
-    seconds = plan.settings.epoch_seconds
-    for read in source.read(splits, most, order.skip, counted, seconds):
+    if settings.batch:
+        reading = source.read_all(splits, order.skip, task.count)
+    else:
+        most, seconds = settings.max_records_per_epoch, settings.epoch_seconds
+        reading = source.read(splits, most, order.skip, task.count, seconds)
+    for read in reading:
         attempt.positions.setdefault(uid, {})[read.split.split_id] = read
         yield
 

@@ -48,6 +48,7 @@ from penstock.runtime.physical import (
 )
 from penstock.runtime.plan_file import copied
 from penstock.runtime.runtime_context import TaskRuntimeContext
+from penstock.runtime.side_inputs import TaskSideInput
 from penstock.runtime.stopping import is_stopped
 from penstock.runtime.stores import base_manifest, spill_store, store_at
 from penstock.runtime.watermarks import MIN_TIMESTAMP, Control
@@ -94,6 +95,8 @@ class VertexTask:
         self._rebuilt = 0
         self._records_in = 0
         self._segments: list[FileInfo] = []
+        self._parts = 0
+        """Of the epoch's changes of state that have been dealt with."""
         self._writers = {
             index: EdgeWriter(
                 edges[index],
@@ -147,6 +150,7 @@ class VertexTask:
         self._rebuilt = 0
         self._records_in = 0
         self._segments = []
+        self._parts = 0
         self._input_time.begin_epoch()
         for index, writer in self._writers.items():
             if self._roving:
@@ -307,8 +311,10 @@ class VertexTask:
 
     def _write(self, entries: list[Entry]) -> None:
         if entries:
+            part, self._parts = self._parts, self._parts + 1
+            if self._settings.batch:
+                return  # nothing goes on from the only epoch
             fs, root = filesystem_for(self._settings.root)
-            part = len(self._segments)
             path = segment_path(self._order.epoch, self.vertex.uid, self.subtask, self.token, part)
             try:
                 self._segments.append(write_table_file(fs, root, path, entries, kind="segment"))
@@ -338,6 +344,10 @@ class VertexTask:
                 self._restored_state(described.uid),
                 partial(self._restored_everywhere, described.uid),
             )
+            contexts[index].side_inputs = {
+                side.name: TaskSideInput(side, lambda: self._order)
+                for side in described.side_inputs
+            }
             host = self._host(described, contexts[index], checkpoints[index], keyed_state, opened)
             try:
                 opened[index] = _description(described).open(host)
@@ -501,7 +511,7 @@ class VertexTask:
             ),
             key_groups,
             now=lambda: self._order.clock,
-            chunk_number=lambda: self._order.epoch << 16 | len(self._segments),
+            chunk_number=lambda: self._order.epoch << 16 | self._parts,
             keep=self._settings.cache_entries,
         )
 

@@ -9,6 +9,7 @@
       epochs/N.json       manifests
       plans/<hash>.plan   the plan of each start of the job, as workers read it
       sources/<name>/     what sources keep beside the checkpoint
+      side/               tables of side inputs, as this start of the job has read them
 
 Paths of state files are relative to the job's root, as manifests hold them; all others are full.
 """
@@ -81,6 +82,10 @@ class CheckpointLayout:
 
     def source(self, name: str) -> str:
         return os.path.join(self.sources, _safe("source name", name))
+
+    @property
+    def side_inputs(self) -> str:
+        return os.path.join(self.root, "side")
 
     @property
     def state(self) -> str:

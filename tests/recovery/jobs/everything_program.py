@@ -99,7 +99,9 @@ def rounds(records: Any) -> Any:
     return turned.filter(lambda record: record[2] <= 0).map(lambda record: record[:2])
 
 
-def built(source: Callable[[str, int], Any], records: int, sink: Callable[[Any, str], None]) -> None:
+def built(
+    source: Callable[[str, int], Any], records: int, sink: Callable[[Any, str], None]
+) -> None:
     """`source` makes a stream of (key, number), so many; `sink` takes results."""
     timed = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
         lambda record, _: record[1]
@@ -117,9 +119,7 @@ def built(source: Callable[[str, int], Any], records: int, sink: Callable[[Any, 
         .process(Tallied())
         .uid("tallied")
     )
-    ruled = (
-        tallied.key_by(lambda record: record[0]).connect(rules).process(Ruled()).uid("ruled")
-    )
+    ruled = tallied.key_by(lambda record: record[0]).connect(rules).process(Ruled()).uid("ruled")
     sink(ruled, "main")
     sink(kept.get_side_output(SPARED), "spared")
     sink(ruled.get_side_output(ENDED), "ended")
