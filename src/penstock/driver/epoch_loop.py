@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.driver.acceptance import judge
 from penstock.driver.committers import Prepared, prepared_by, stored_in
+from penstock.driver.iterations import Iterations, LoopReport
 from penstock.driver.source_time import SourceTime
 from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
@@ -58,6 +59,8 @@ class EpochReport:
     seconds_by_step: Mapping[str, float] = field(default_factory=dict)
     watermarks: Mapping[str, int] = field(default_factory=dict)
     """Operator uid → how far its slowest subtask is in event time; absent before a watermark."""
+    loops: Mapping[str, LoopReport] = field(default_factory=dict)
+    """Uid of each iteration → what is in its loop."""
 
     @property
     def idle(self) -> bool:
@@ -77,6 +80,7 @@ class EpochLoop:
         listener: Callable[[EpochReport], None],
         after_commit: Callable[[Manifest], None] = lambda manifest: None,
         min_pause: float = 0.0,
+        warn_after_turns: int = 0,
     ) -> None:
         self.plan = plan
         self.base = base
@@ -95,6 +99,7 @@ class EpochLoop:
         # What was prepared and could not be committed; unknown until the base has been seen to.
         self._uncommitted: Prepared | None = {} if base is None else None
         self._time = SourceTime(plan)
+        self._iterations = Iterations(plan, warn_after_turns)
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
@@ -129,6 +134,15 @@ class EpochLoop:
             for vertex in self.plan.vertices
             if isinstance(vertex.operators[0].operator, PythonSource)
         )
+
+    def at_end(self) -> bool:
+        """Whether the next epoch may be the last: nothing is to be read, nothing in a loop."""
+        return self.exhausted() and self._iterations.over(self.base)
+
+    @property
+    def looping(self) -> bool:
+        """Whether records are in a loop, which the next epoch has to work on."""
+        return self.base is not None and bool(self.base.loops)
 
     def _read_to_its_end(self, head: PhysicalOperator) -> bool:
         positions = self._positions(head.uid)
@@ -247,7 +261,7 @@ class EpochLoop:
                 continue
             if ended:
                 found.append(vertex.index)
-        return tuple(found)
+        return (*found, *self._iterations.ended(self.base))
 
     def _must_skip(self, epoch: int, final: bool) -> bool:
         """At most once: an epoch that was tried before is read and dropped."""
@@ -300,6 +314,7 @@ class EpochLoop:
             for uid, states in a.state_types.items():
                 check_types(uid, types.get(uid, {}), states)
                 types[uid] = {**types.get(uid, {}), **states}
+        loops = self._iterations.stored(acknowledgements)
         return Manifest(
             job_id=settings.job_id,
             job_name=settings.job_name,
@@ -328,7 +343,9 @@ class EpochLoop:
             rows_read=self._rows_read(acknowledgements),
             state_types=types,
             committables=self._durable(acknowledgements, order.epoch),
-            final=order.final,
+            loops=loops,
+            # The last watermark may have made timers fire, and these sent something round again.
+            final=order.final and not loops,
         )
 
     def _sources(self, acknowledgements: list[Acknowledgement]) -> dict[str, SourceState]:
@@ -380,7 +397,11 @@ class EpochLoop:
         started: float,
         steps: dict[str, float],
     ) -> None:
+        assert self.base is not None
         files = [file for a in acknowledgements for file in a.files]
+        loops = [loop for a in acknowledgements for loop in a.loops.values()]
+        files += [file for loop in loops for file in loop["files"]]
+        records_in = _summed(a.records_in for a in acknowledgements)
         metrics: dict[str, list[Any]] = {}
         for a in acknowledgements:
             for uid, found in a.metrics.items():
@@ -390,15 +411,16 @@ class EpochLoop:
             EpochReport(
                 epoch=order.epoch,
                 seconds=time.perf_counter() - started,
-                records_in=_summed(a.records_in for a in acknowledgements),
+                records_in=records_in,
                 records_out=_summed(a.records_out for a in acknowledgements),
                 state_bytes=sum(file["bytes"] for file in files),
                 state_rows=sum(file["rows"] for file in files),
-                final=order.final,
+                final=self.base.final,
                 batch=batch,
                 metrics=metrics,
                 seconds_by_step=steps,
                 watermarks=_watermarks(self.plan, acknowledgements),
+                loops=self._iterations.learn(order.ended, self.base, records_in),
             ),
         )
 

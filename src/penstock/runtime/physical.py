@@ -47,6 +47,8 @@ class Vertex:
     operators: tuple[PhysicalOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    feedback: tuple[int, ...] = ()
+    """Edges that lead back to it. They are no inputs: it has the records of one an epoch later."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,13 @@ class PhysicalEdge:
     name: str
     stamped: bool = False
     """Whether records may have timestamps."""
+    feedback: bool = False
+    """Whether it closes a loop: its records rest in the checkpoint and enter in the next epoch."""
+
+    @property
+    def tells_time(self) -> bool:
+        """Whether control events travel along. None goes round a loop: it would wait for itself."""
+        return self.stamped and not self.feedback
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,15 @@ class SourceState:
 
 
 @dataclass(frozen=True)
+class LoopState:
+    """The records that enter a loop in the next epoch. A file's key groups are no keys' here: they
+    deal its rows out to the subtasks of the head, however many there are."""
+
+    records: int
+    files: tuple[FileInfo, ...]
+
+
+@dataclass(frozen=True)
 class Manifest:
     """One epoch. `batch` and `offsets` tell which of Spark's batches it was, if any."""
 
@@ -84,6 +93,8 @@ class Manifest:
     """Rows that each Spark source has given so far."""
     state_types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     committables: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    loops: Mapping[str, LoopState] = field(default_factory=dict)
+    """Uid of a loop's head → what is in the loop; absent if that is nothing."""
     final: bool = False
     savepoint: bool = False
     format: int = FORMAT_VERSION
@@ -95,7 +106,7 @@ class Manifest:
             for subtask in vertex.subtasks
             for link in subtask.chain
             for file in link.files
-        ]
+        ] + [file for loop in self.loops.values() for file in loop.files]
 
     def to_bytes(self) -> bytes:
         return json.dumps(_plain(self), separators=(",", ":"), sort_keys=True).encode()
@@ -115,6 +126,7 @@ class Manifest:
                     **raw,
                     "vertices": {k: _vertex(v) for k, v in raw["vertices"].items()},
                     "sources": {k: _source(v) for k, v in raw["sources"].items()},
+                    "loops": {k: _loop(v) for k, v in raw.get("loops", {}).items()},
                 }
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -158,3 +170,7 @@ def _subtask(raw: dict[str, Any]) -> SubtaskState:
 def _source(raw: dict[str, Any]) -> SourceState:
     positions = {split: (text, done) for split, (text, done) in raw["positions"].items()}
     return SourceState(positions)
+
+
+def _loop(raw: dict[str, Any]) -> LoopState:
+    return LoopState(raw["records"], tuple(FileInfo.from_json(file) for file in raw["files"]))
