@@ -7,6 +7,7 @@ from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.physical import PhysicalEdge, PhysicalOperator, PhysicalPlan, Vertex
 from penstock.runtime.watermarks import (
+    ACTIVE,
     IDLE,
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
@@ -76,7 +77,8 @@ class InputTime:
         """The epoch's input is through; if it is the final one, all input is."""
         if order.final or (self._heads_loop and self._vertex in order.ended):
             self._valve.watermark = self.watermark = MAX_TIMESTAMP
-            return [(WATERMARK, MAX_TIMESTAMP)]
+            active = [(ACTIVE, 0)] if self._heads_loop else []
+            return [*active, (WATERMARK, MAX_TIMESTAMP)]
         passed: list[Control] = []
         for edge, assigner in self._spark.items():
             for control in self._of_spark(edge, assigner, order):
@@ -89,7 +91,9 @@ class InputTime:
 
     def _passed(self, controls: list[Control]) -> list[Control]:
         if self._heads_loop:
-            controls = [control for control in controls if control != (WATERMARK, MAX_TIMESTAMP)]
+            # Idle instead, so that the head's other subtasks do not wait for this one.
+            ended = (WATERMARK, MAX_TIMESTAMP)
+            controls = [(IDLE, 0) if control == ended else control for control in controls]
         for kind, time in controls:
             if kind == WATERMARK:
                 self.watermark = time
