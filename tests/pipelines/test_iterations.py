@@ -431,11 +431,10 @@ def test_a_loop_that_does_not_end(make_env: Any, caplog: pytest.LogCaptureFixtur
         for _ in results:
             if epochs and epochs[-1].epoch >= 8:
                 break
-    assert [r.getMessage() for r in caplog.records if "turned" in r.getMessage()] == [
-        f"Iteration ({__file__}:{_line_of('loop = env.from_elements(7, 8)')}) has turned 5 times "
-        "without input and still has 2 records in its loop; if it does not come to an end, look at "
-        "what lets records out of it: what is given to close_with(...) must not take all of them"
-    ]
+    (warning,) = (m for m in caplog.messages if "turned" in m)
+    line = _line_of("loop = env.from_elements(7, 8)")
+    assert warning.startswith(f"Iteration ({__file__}:{line}) has turned 5 times without input")
+    assert "still has 2 records in its loop" in warning
     (last,) = epochs[8].loops.values()
     assert (last.records, last.turns_without_input) == (2, 8)
     (subtasks,) = epochs[8].metrics.values()

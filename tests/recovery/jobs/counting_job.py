@@ -1,6 +1,7 @@
 """A job to be killed: numbered records are counted per key and land in an exactly-once file sink.
 
-Instead of being counted they can go through windows (`window_program`).
+Instead of being counted they can go through windows (`window_program`), or before that round a
+loop.
 
 Run as a script, again and again until it ends by itself; everything it needs is in its arguments.
 The last line that it prints says as JSON what this run saw: epochs, images, restarts.
@@ -44,6 +45,7 @@ from penstock.datastream.state import ValueStateDescriptor
 SPLITS = 4
 """A fixed number: any parallelism deals out the same ones."""
 STAGING = ".staging"
+TURNS = 5
 
 
 def records_of_split(split: int, records: int, keys: int) -> list[tuple[str, int]]:
@@ -217,12 +219,20 @@ def windowed(records: Any) -> Any:
     return window_program.windowed(records)
 
 
+def gone_round(records: Any) -> Any:
+    """The same records, each after so many turns of a loop."""
+    loop = records.map(lambda record: (TURNS, *record)).iterate().uid("loop")
+    body = loop.map(lambda record: (record[0] - 1, *record[1:]))
+    loop.close_with(body.filter(lambda record: record[0] > 0))
+    return body.filter(lambda record: record[0] == 0).map(lambda record: record[1:])
+
+
 def main() -> None:
     logging.basicConfig(level=logging.WARNING)
     parser = argparse.ArgumentParser()
     parser.add_argument("--checkpoints", required=True)
     parser.add_argument("--output", required=True)
-    parser.add_argument("--program", choices=("counting", "windows"), default="counting")
+    parser.add_argument("--program", choices=("counting", "windows", "loop"), default="counting")
     parser.add_argument("--executor", default="local")
     parser.add_argument("--mode", default="EXACTLY_ONCE")
     parser.add_argument("--records", type=int, default=4000)
@@ -241,7 +251,9 @@ def main() -> None:
     watch = _Watch(root, arguments.stop_after, arguments.await_image)
     env.add_epoch_listener(watch.on_epoch)
     records = source_of(env, arguments).map(lambda record: (record[0], int(record[1])))
-    results = counted(records) if arguments.program == "counting" else windowed(records)
+    if arguments.program == "loop":
+        records = gone_round(records)
+    results = windowed(records) if arguments.program == "windows" else counted(records)
     results.sink_to(FileSink(arguments.output)).uid("sink")
     env.execute("counting")
     print(json.dumps(watch.summary()), flush=True)
