@@ -290,7 +290,10 @@ def test_what_timers_send_round_at_the_end_is_not_lost(env: StreamExecutionEnvir
 
 
 class Later(KeyedProcessFunction):
-    """Holds a record that has turns left for 100 ms."""
+    """Holds every record for a while."""
+
+    def __init__(self, millis: int) -> None:
+        self._millis = millis
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._held = runtime_context.get_state(ValueStateDescriptor("held", Types.LONG()))
@@ -298,19 +301,19 @@ class Later(KeyedProcessFunction):
     def process_element(self, value: Any, ctx: Any) -> Any:
         self._held.update(value[1])
         timers = ctx.timer_service()
-        timers.register_processing_time_timer(timers.current_processing_time() + 100)
+        timers.register_processing_time_timer(timers.current_processing_time() + self._millis)
 
     def on_timer(self, timestamp: int, ctx: Any) -> Any:
         yield ctx.get_current_key(), self._held.value()
 
 
 @locally
-@pytest.mark.parametrize(("wait", "expected"), [(0, []), (1500, [("a", 0)])])
+@pytest.mark.parametrize(("wait", "hold", "expected"), [(0, 60_000, []), (1500, 100, [("a", 0)])])
 def test_an_empty_loop_is_waited_for(
-    env: StreamExecutionEnvironment, wait: int, expected: list[Any]
+    env: StreamExecutionEnvironment, wait: int, hold: int, expected: list[Any]
 ) -> None:
     loop = env.from_elements(("a", 2)).iterate(max_wait_time_millis=wait)
-    body = loop.key_by(lambda r: r[0]).process(Later()).map(less)
+    body = loop.key_by(lambda r: r[0]).process(Later(hold)).map(less)
     loop.close_with(body.filter(left))
     assert list(body.filter(done).execute_and_collect()) == expected
 
