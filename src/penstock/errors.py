@@ -133,6 +133,20 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def open_loop(cls, head: str) -> InvalidProgramError:
+        return cls(
+            f"{head} begins an iteration that is never closed; call close_with(...) on it with the "
+            "stream whose records are to come back, or leave iterate() out"
+        )
+
+    @classmethod
+    def unlike_loop(cls, head: str, heads: int, end: str, ends: int) -> InvalidProgramError:
+        return cls(
+            f"{head} begins an iteration with parallelism {heads}, and {end}, with which it is "
+            f"closed, has {ends}; they must be equal: call set_parallelism on one of them"
+        )
+
+    @classmethod
     def nothing_to_run(cls) -> InvalidProgramError:
         return cls("the program has no sink; add one (print(), sink_to(...)) before execute()")
 

@@ -300,6 +300,13 @@ MAX_RECORDS_PER_EPOCH = _option(
     500_000,
     "Records that each source gives to one epoch at most.",
 )
+ITERATION_WARN_AFTER_TURNS = _option(
+    "penstock.iteration.warn-after-turns",
+    _INT,
+    1_000,
+    "Warn of an iteration that has had records in its loop for so many epochs in a row in which no "
+    "source gave any; 0 never warns.",
+)
 EVENT_TIME_ORDER = _option(
     "penstock.event-time-order.enabled",
     _BOOLEAN,

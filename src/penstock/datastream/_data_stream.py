@@ -293,6 +293,14 @@ class DataStream(OperatorSettings):
             return broadcast_stream.BroadcastConnectedStream(self, ds, descriptors)
         return connected_streams.ConnectedStreams(self, ds)
 
+    def iterate(self, max_wait_time_millis: int = 0) -> iterative_stream.IterativeStream:
+        """The beginning of a part of the program whose results come back to it by `close_with`.
+
+        When all input has ended, the job goes on until nothing is in the loop, and then for
+        `max_wait_time_millis` more, in case timers of processing time send something round.
+        """
+        return iterative_stream.IterativeStream(self._unkeyed(), max_wait_time_millis)
+
     def join(self, other: DataStream) -> JoinedStreams:
         """Pairs of records of both streams that have key and window in common.
 
@@ -469,5 +477,6 @@ def _pair(record: Any, row: Any) -> tuple[Any, Any]:
 from penstock.datastream import (  # noqa: E402
     broadcast_stream,
     connected_streams,
+    iterative_stream,
     keyed_stream,
 )

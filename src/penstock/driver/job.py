@@ -188,12 +188,15 @@ class Job:
         plan = translate(self._nodes, self._defaults, settings)
         if settings.batch:
             _check_bounded(plan)
+            _check_no_loops(plan)
         return plan
 
     def _is_batch(self) -> bool:
         mode = str(self.configuration.get(options.RUNTIME_MODE)).upper()
         if mode != "AUTOMATIC":
             return mode == "BATCH"
+        if any(node.feedback is not None for node in self._nodes):
+            return False  # there is but one mode for loops
         sources = [node.operator for node in self._nodes if not node.inputs]
         return all(getattr(source, "bounded", True) for source in sources)
 
@@ -232,6 +235,7 @@ class Job:
                     self.layout.side_inputs,
                     self.configuration.get(options.SIDE_INPUT_MAX_ROWS),
                 ),
+                self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
             )
             loop.transform = keeper.transform
             loop.look_for_splits = SplitDiscovery(plan, self._fs, self.layout).look
@@ -452,6 +456,16 @@ def _check_bounded(plan: PhysicalPlan) -> None:
             raise UnsupportedFeatureError.of(
                 f"source {head.name!r} ({head.location}) in BATCH mode",
                 "it never ends; use RuntimeExecutionMode.STREAMING",
+            )
+
+
+def _check_no_loops(plan: PhysicalPlan) -> None:
+    for vertex in plan.vertices:
+        if vertex.feedback:
+            head = vertex.operators[0]
+            raise UnsupportedFeatureError.of(
+                f"iteration {head.name!r} ({head.location}) in BATCH mode",
+                "use RuntimeExecutionMode.STREAMING, in which it ends as well if its input does",
             )
 
 

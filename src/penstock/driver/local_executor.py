@@ -19,6 +19,7 @@ from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.plan_file import load_plan
 from penstock.runtime.stopping import start, stop
 from penstock.runtime.tasks import read_acknowledgement, run_python_sources, run_stage
+from penstock.storage.manifest import Manifest
 
 _IDLE_SECONDS = 0.02
 
@@ -45,21 +46,24 @@ class LocalExecutor:
             _close(loop, self.execute, final=True)
             return
         earliest = 0.0
-        while not loop.exhausted():
-            self._closed.wait(max(0.0, earliest - time.monotonic(), loop.pause_left()))
+        while not loop.ended:
+            final = loop.at_end()
+            if not final:
+                self._closed.wait(max(0.0, earliest - time.monotonic(), loop.pause_left()))
             if stopping():
                 break
             started = time.monotonic()
             before = loop.base
-            _close(loop, self.execute, final=False)
-            idle = (
-                before is not None
-                and loop.base is not None
-                and (before.sources == loop.base.sources)
-            )
-            earliest = started + max(self._interval, _IDLE_SECONDS if idle else 0)
-        if not stopping():
-            _close(loop, self.execute, final=True)
+            _close(loop, self.execute, final)
+            earliest = started + self._pace(before, loop)
+
+    def _pace(self, before: Manifest | None, loop: EpochLoop) -> float:
+        """Seconds from the beginning of one epoch to that of the next."""
+        if loop.looping and loop.exhausted():
+            return 0
+        after = loop.base
+        quiet = before is not None and after is not None and before.sources == after.sources
+        return max(self._interval, _IDLE_SECONDS if quiet and not loop.looping else 0)
 
     def say_farewell(self, loop: EpochLoop) -> None:
         """Let who listens hear of the job's last epoch."""

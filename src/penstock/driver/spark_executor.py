@@ -2,7 +2,8 @@
 
 Spark decides when a batch starts and what is in it; `foreachBatch` drives the batch's one frame,
 whose rows are acknowledgements, through the epoch loop. Epochs without a batch of Spark's (the
-last one, and those for what Python sources still hold) run the same stages on a small frame.
+last one, and those for what Python sources or loops still hold) run the same stages on a small
+frame.
 """
 
 from __future__ import annotations
@@ -99,13 +100,16 @@ class SparkExecutor:
             return
         if not self._finished_streaming(loop):
             self._stream(loop, stopping)
-        while not loop.exhausted():
-            self._pause.wait(loop.pause_left())
+        while not loop.ended:
+            final = loop.at_end()
+            if not final:
+                self._pause.wait(loop.pause_left())
             if stopping():
                 break
-            self._extra_epoch(loop, final=False)
-        if not stopping():
-            self._extra_epoch(loop, final=True)
+            before = loop.base
+            self._extra_epoch(loop, final)
+            if loop.exhausted() and _idle(before, loop):
+                self._pause.wait(_IDLE_SECONDS)  # an empty loop is waited for
 
     def _run_batch(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """All of the input in one epoch. If Spark finds nothing to read, it calls for none."""
@@ -282,11 +286,12 @@ class SparkExecutor:
 
 
 def _idle(before: Any, loop: EpochLoop) -> bool:
-    """Whether the epoch moved no source on."""
+    """Whether the epoch moved no source on, and left nothing in a loop."""
     after = loop.base
     return (
         before is not None
         and after is not None
+        and not loop.looping
         and before.sources == after.sources
         and before.rows_read == after.rows_read
     )

@@ -50,6 +50,8 @@ class Vertex:
     operators: tuple[PhysicalOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    feedback: tuple[int, ...] = ()
+    """Edges that lead back to it. They are no inputs: it has the records of one an epoch later."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,13 @@ class PhysicalEdge:
     """Whether records may have timestamps."""
     first: bool = False
     """Whether its records are read before those of other edges."""
+    feedback: bool = False
+    """Whether it closes a loop: its records rest in the checkpoint and enter in the next epoch."""
+
+    @property
+    def tells_time(self) -> bool:
+        """Whether control events travel along. None goes round a loop: it would wait for itself."""
+        return self.stamped and not self.feedback
 
 
 @dataclass(frozen=True)

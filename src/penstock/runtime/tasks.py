@@ -54,6 +54,9 @@ def run_stage(
     targets = {index: v.index for v in vertices for index in v.inputs}
 
     def work() -> Iterator[None]:
+        for vertex in vertices:
+            if vertex.feedback and not order.skip:
+                yield from attempt.task(vertex.index).take_turn()
         for row in rows:
             header = read_header(row.payload)
             target = targets.get(header.edge) if header.kind == RECORDS else None

@@ -185,7 +185,7 @@ class EdgeWriter:
 
     def control(self, control: Control) -> None:
         """Tell every receiver, behind the records that went before."""
-        if not self.edge.stamped:
+        if not self.edge.tells_time:
             return
         kind, time = control
         if kind == WATERMARK:
@@ -205,7 +205,7 @@ class EdgeWriter:
 
     def end_epoch(self) -> int:
         """Post what is left; the number of records sent in the epoch."""
-        if self.edge.stamped:
+        if self.edge.tells_time:
             # In every epoch, since receivers keep nothing about their channels.
             self.control((WATERMARK, self._watermark))
             if self._idle:
