@@ -31,7 +31,7 @@ class InputTime:
     ) -> None:
         edges = [plan.edges[index] for index in vertex.inputs]
         self._vertex = vertex.index
-        self._heads_loop = bool(vertex.feedback)
+        self._loop = LoopEnd() if vertex.feedback else None
         self._sources = {edge.index: sources_of(plan, edge.source) for edge in edges}
         self._spark = {
             e.index: _assigner(plan, e) for e in edges if e.stamped and _from_spark(plan, e)
@@ -46,8 +46,7 @@ class InputTime:
         reached = MIN_TIMESTAMP if base is None or base.watermark is None else base.watermark
         self._valve = Valve([c for found in self._channels.values() for c in found], reached)
         self.watermark = reached
-        """Where the task is. The head of a loop is not at the end of time as soon as its input is:
-        records that are still in the loop would all be late."""
+        """Where the task is."""
 
     def reached(self) -> list[Control]:
         """What a new instance must be told: where the one before it was."""
@@ -56,6 +55,8 @@ class InputTime:
     def begin_epoch(self) -> None:
         self._heard.clear()
         self._valve.begin_epoch()
+        if self._loop is not None:
+            self._loop.begin_epoch()
 
     def receive(self, edge: int, producer: int, control: Control) -> list[Control]:
         """What a control event of a channel means for the task."""
@@ -75,9 +76,9 @@ class InputTime:
 
     def end_epoch(self, order: EpochOrder) -> list[Control]:
         """The epoch's input is through; if it is the final one, all input is."""
-        if order.final or (self._heads_loop and self._vertex in order.ended):
+        if order.final or (self._loop is not None and self._vertex in order.ended):
             self._valve.watermark = self.watermark = MAX_TIMESTAMP
-            active = [(ACTIVE, 0)] if self._heads_loop else []
+            active = [(ACTIVE, 0)] if self._loop is not None else []
             return [*active, (WATERMARK, MAX_TIMESTAMP)]
         passed: list[Control] = []
         for edge, assigner in self._spark.items():
@@ -87,13 +88,15 @@ class InputTime:
             if sources and sources.issubset(order.ended):
                 for channel in self._channels[edge]:
                     passed += self._valve.receive(channel, (WATERMARK, MAX_TIMESTAMP))
-        return self._passed(passed)
+        passed = self._passed(passed)
+        if self._loop is not None:
+            everybody = all(sources.issubset(order.ended) for sources in self._sources.values())
+            passed += self._loop.waiting(everybody)
+        return passed
 
     def _passed(self, controls: list[Control]) -> list[Control]:
-        if self._heads_loop:
-            # Idle instead, so that the head's other subtasks do not wait for this one.
-            ended = (WATERMARK, MAX_TIMESTAMP)
-            controls = [(IDLE, 0) if control == ended else control for control in controls]
+        if self._loop is not None:
+            controls = self._loop.held_back(controls)
         for kind, time in controls:
             if kind == WATERMARK:
                 self.watermark = time
@@ -106,6 +109,38 @@ class InputTime:
             return [(WATERMARK, min(active))]
         watermark, idle = order.times.get(assigner, (MIN_TIMESTAMP, False))
         return [(WATERMARK, watermark), (IDLE, 0)] if idle else [(WATERMARK, watermark)]
+
+
+class LoopEnd:
+    """Holds the end of time back in a loop's head: records that are still in the loop would all be
+    late.
+
+    Meanwhile the head stays where it was. But as long as another of its subtasks gets input, one
+    whose own input has ended is idle, so that nobody waits for it. That must end when the last
+    input does: what follows would else think that nothing is to be waited for. The order tells
+    that, an epoch later; until then whose input has just ended is not idle.
+    """
+
+    def __init__(self) -> None:
+        self._ended = self._just_ended = self._idle = False
+
+    def begin_epoch(self) -> None:
+        self._just_ended = False
+
+    def held_back(self, controls: list[Control]) -> list[Control]:
+        ended = (WATERMARK, MAX_TIMESTAMP)
+        if ended in controls:
+            self._ended = self._just_ended = True
+        return [control for control in controls if control != ended]
+
+    def waiting(self, everybody: bool) -> list[Control]:
+        """What is to be said at an epoch's end; `everybody`: the input of all subtasks had ended
+        before it."""
+        idle = self._ended and not self._just_ended and not everybody
+        if idle == self._idle:
+            return []
+        self._idle = idle
+        return [(IDLE, 0) if idle else (ACTIVE, 0)]
 
 
 def sources_of(plan: PhysicalPlan, vertex: int) -> frozenset[int]:
