@@ -84,16 +84,16 @@ class CountsSteps(KeyedProcessFunction):
 def test_converges_with_keyed_state_in_the_loop(env: StreamExecutionEnvironment) -> None:
     epochs: list[Any] = []
     env.add_epoch_listener(epochs.append)
-    loop = env.from_collection(range(1, 7)).map(lambda n: (n, n, 0)).iterate()
+    loop = env.from_elements(1, 2, 4, 5).map(lambda n: (n, n, 0)).iterate()
     steps = loop.key_by(lambda record: record[0]).process(CountsSteps())
     loop.close_with(steps.filter(lambda record: record[1] > 1))
     ends = steps.filter(lambda record: record[1] == 1).map(lambda record: (record[0], record[2]))
 
-    assert sorted(ends.execute_and_collect()) == [(1, 0), (2, 1), (3, 7), (4, 2), (5, 5), (6, 8)]
+    assert sorted(ends.execute_and_collect()) == [(1, 0), (2, 1), (4, 2), (5, 5)]
 
     in_loop = [sum(loop.records for loop in epoch.loops.values()) for epoch in epochs]
-    assert in_loop == [4, 3, 3, 3, 2, 2, 1, 0, 0]
-    assert [epoch.final for epoch in epochs] == [False] * 8 + [True]
+    assert in_loop == [2, 1, 1, 1, 0, 0]
+    assert [epoch.final for epoch in epochs] == [False] * 5 + [True]
     assert [loop.turns_without_input for e in epochs for loop in e.loops.values()][:3] == [0, 1, 2]
 
 
