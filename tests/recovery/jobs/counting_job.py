@@ -19,13 +19,14 @@ from typing import Any
 
 import cloudpickle
 
-from penstock.common import Configuration, Types
+from penstock.common import Configuration, Encoder, Types
 from penstock.datastream import (
     CheckpointingMode,
     KeyedProcessFunction,
     RuntimeContext,
     StreamExecutionEnvironment,
 )
+from penstock.datastream.connectors import file_system
 from penstock.datastream.connectors.base import (
     Boundedness,
     Committable,
@@ -217,12 +218,29 @@ def windowed(records: Any) -> Any:
     return window_program.windowed(records)
 
 
+class JsonLines(Encoder):
+    def encode(self, value: Any) -> bytes:
+        return json.dumps(value).encode() + b"\n"
+
+
+def sink_of(arguments: argparse.Namespace) -> Sink:
+    """The one of this script, or Penstock's own sink of files."""
+    if arguments.sink == "own":
+        return FileSink(arguments.output)
+    return (
+        file_system.FileSink.for_row_format(arguments.output, JsonLines())
+        .with_bucket_assigner(file_system.BucketAssigner.base_path_bucket_assigner())
+        .build()
+    )
+
+
 def main() -> None:
     logging.basicConfig(level=logging.WARNING)
     parser = argparse.ArgumentParser()
     parser.add_argument("--checkpoints", required=True)
     parser.add_argument("--output", required=True)
     parser.add_argument("--program", choices=("counting", "windows"), default="counting")
+    parser.add_argument("--sink", choices=("own", "files"), default="own")
     parser.add_argument("--executor", default="local")
     parser.add_argument("--mode", default="EXACTLY_ONCE")
     parser.add_argument("--records", type=int, default=4000)
@@ -242,7 +260,7 @@ def main() -> None:
     env.add_epoch_listener(watch.on_epoch)
     records = source_of(env, arguments).map(lambda record: (record[0], int(record[1])))
     results = counted(records) if arguments.program == "counting" else windowed(records)
-    results.sink_to(FileSink(arguments.output)).uid("sink")
+    results.sink_to(sink_of(arguments)).uid("sink")
     env.execute("counting")
     print(json.dumps(watch.summary()), flush=True)
     # Spark's JVM needs seconds to end in order; nobody waits for it here.
