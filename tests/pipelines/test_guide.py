@@ -12,7 +12,15 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 
 
 @pytest.mark.parametrize(
-    "page", ["async-io.md", "iterations.md", "runtime-modes.md", "side-inputs.md", "windows.md"]
+    "page",
+    [
+        "async-io.md",
+        "files.md",
+        "iterations.md",
+        "runtime-modes.md",
+        "side-inputs.md",
+        "windows.md",
+    ],
 )
 def test_a_page_tells_the_truth(
     page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -20,13 +20,14 @@ from typing import Any
 
 import cloudpickle
 
-from penstock.common import Configuration, Types
+from penstock.common import Configuration, Encoder, Types
 from penstock.datastream import (
     CheckpointingMode,
     KeyedProcessFunction,
     RuntimeContext,
     StreamExecutionEnvironment,
 )
+from penstock.datastream.connectors import file_system
 from penstock.datastream.connectors.base import (
     Boundedness,
     Committable,
@@ -258,12 +259,29 @@ def gone_round(records: Any) -> Any:
     return body.filter(lambda record: record[0] == 0).map(lambda record: record[1:])
 
 
+class JsonLines(Encoder):
+    def encode(self, value: Any) -> bytes:
+        return json.dumps(value).encode() + b"\n"
+
+
+def sink_of(arguments: argparse.Namespace) -> Sink:
+    """The one of this script, or Penstock's own sink of files."""
+    if arguments.sink == "own":
+        return FileSink(arguments.output)
+    return (
+        file_system.FileSink.for_row_format(arguments.output, JsonLines())
+        .with_bucket_assigner(file_system.BucketAssigner.base_path_bucket_assigner())
+        .build()
+    )
+
+
 def main() -> None:
     logging.basicConfig(level=logging.WARNING)
     parser = argparse.ArgumentParser()
     parser.add_argument("--checkpoints", required=True)
     parser.add_argument("--output", required=True)
     parser.add_argument("--program", choices=_PROGRAMS, default="counting")
+    parser.add_argument("--sink", choices=("own", "files"), default="own")
     parser.add_argument("--executor", default="local")
     parser.add_argument("--mode", default="EXACTLY_ONCE")
     parser.add_argument("--records", type=int, default=4000)
@@ -288,7 +306,7 @@ def main() -> None:
         if arguments.program == "loop":
             records = gone_round(records)
         results = windowed(records) if arguments.program == "windows" else counted(records)
-        results.sink_to(FileSink(arguments.output)).uid("sink")
+        results.sink_to(sink_of(arguments)).uid("sink")
     env.execute("counting")
     print(json.dumps(watch.summary()), flush=True)
     # Spark's JVM needs seconds to end in order; nobody waits for it here.
