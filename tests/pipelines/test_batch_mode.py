@@ -234,14 +234,14 @@ class _Judge(KeyedBroadcastProcessFunction):
 
 
 def test_several_streams_in_one_epoch(make_env: Any) -> None:
-    """Rules are final values of another aggregate, from a source that is slower than the data, and
-    still they come before it. What one record of each key adds to the totals tells how often the
-    rules' totals were emitted."""
+    """Rules are final values of another aggregate, and all of them come before the data; so do they
+    if the data's tasks are before theirs in every other order."""
     env = batch_of(make_env, {"penstock.source.max-records-per-epoch": "2"})
     reports: list[EpochReport] = []
     env.add_epoch_listener(reports.append)
+    data = timed(env).key_by(0)
     rules = timed(env, [[], [], [], *OTHERS]).key_by(0).sum(2)
-    judged = timed(env).key_by(0).connect(rules.broadcast(RULES)).process(_Judge())
+    judged = data.connect(rules.broadcast(RULES)).process(_Judge())
     windows = judged.key_by(0).window(TumblingEventTimeWindows.of(Time.milliseconds(20)))
     sums = windows.reduce(lambda a, b: (a[0], a[1] + b[1], a[2]))
 
