@@ -212,6 +212,10 @@ PROGRAMS: list[Callable[[Env], Any]] = [
 ]
 
 
+# No other subtask could hold a watermark back that should not be there.
+ALONE = {"parallelism.default": "1"}
+
+
 def batch_of(make_env: Any, settings: dict[str, str] | None = None) -> Env:
     env: Env = make_env({"execution.runtime-mode": "BATCH", **(settings or {})})
     return env
@@ -234,14 +238,14 @@ class _Judge(KeyedBroadcastProcessFunction):
 
 
 def test_several_streams_in_one_epoch(make_env: Any) -> None:
-    """Rules are final values of another aggregate, from a source that is slower than the data, and
-    still they come before it. What one record of each key adds to the totals tells how often the
-    rules' totals were emitted."""
+    """Rules are final values of another aggregate, and all of them come before the data; so do they
+    if the data's tasks are before theirs in every other order."""
     env = batch_of(make_env, {"penstock.source.max-records-per-epoch": "2"})
     reports: list[EpochReport] = []
     env.add_epoch_listener(reports.append)
+    data = timed(env).key_by(0)
     rules = timed(env, [[], [], [], *OTHERS]).key_by(0).sum(2)
-    judged = timed(env).key_by(0).connect(rules.broadcast(RULES)).process(_Judge())
+    judged = data.connect(rules.broadcast(RULES)).process(_Judge())
     windows = judged.key_by(0).window(TumblingEventTimeWindows.of(Time.milliseconds(20)))
     sums = windows.reduce(lambda a, b: (a[0], a[1] + b[1], a[2]))
 
@@ -298,7 +302,8 @@ def _eager(env: Env, script: Iterable[Any]) -> DataStream:
 @on_local
 def test_time_stands_still_until_the_end(make_env: Any) -> None:
     script = [[("a", 10, 1), ("a", 20, 2)], [("a", 5, 3)]]
-    stream = _eager(batch_of(make_env), script).key_by(0).process(_Clocks())
+    env = batch_of(make_env, ALONE)
+    stream = _eager(env, script).key_by(0).process(_Clocks())
     assert list(stream.execute_and_collect()) == [
         ("element", 10, MIN),
         ("element", 20, MIN),
@@ -337,8 +342,27 @@ def test_nothing_is_late(make_env: Any, later: bool) -> None:
         found = all_records(both)
         return [n for kind, n in found if kind == "on time"], [n for k, n in found if k == "late"]
 
-    assert totals(make_env())[1] != []
-    assert totals(batch_of(make_env)) == ([5, 10], [])
+    assert totals(make_env(ALONE))[1] != []
+    assert totals(batch_of(make_env, ALONE)) == ([5, 10], [])
+
+
+@on_local
+@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
+def test_no_periodic_watermark(make_env: Any, mode: str) -> None:
+    """Not even within a long epoch."""
+
+    def slowly(event: Any) -> Any:
+        time.sleep(0.002)
+        return event
+
+    fast = {"pipeline.auto-watermark-interval": "1 ms", "execution.runtime-mode": mode}
+    env = make_env({**ALONE, **fast})
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    strategy = strategy.with_timestamp_assigner(lambda event, _: event[1])
+    events = env.from_collection([("a", 100, 1)] + [("a", 10, 1)] * 60).map(slowly)
+    timed = events.assign_timestamps_and_watermarks(strategy)
+    windows = timed.key_by(0).window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
+    assert (all_records(windows.aggregate(_Total())) == [1, 60]) == (mode == "BATCH")
 
 
 @on_local

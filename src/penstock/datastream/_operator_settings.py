@@ -61,8 +61,8 @@ class OperatorSettings:
         for side_input in side_inputs:
             self._env._check_side_input("with_side_inputs", side_input)
         node = self._operator("with_side_inputs")
-        both = dict.fromkeys((*node.side_inputs, *side_inputs))
-        return self._set("with_side_inputs", side_inputs=tuple(both))
+        both = {side.name: side for side in (*node.side_inputs, *side_inputs)}
+        return self._set("with_side_inputs", side_inputs=tuple(both.values()))
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
         """Accepted and without effect: Spark places tasks, by whole stages."""
