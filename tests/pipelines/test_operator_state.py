@@ -570,7 +570,7 @@ CARELESS = {
     ),
     "an error of its own": (
         Careless(None, lambda *_: 1 / 0),
-        (UserFunctionError, r"'careless .*' failed at .*test_operator_state\.py:\d+: ZeroDivisionError"),
+        (UserFunctionError, r"'careless .*' failed at .*_state\.py:\d+: ZeroDivisionError"),
     ),
 }
 
