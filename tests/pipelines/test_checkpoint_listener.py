@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,9 +149,9 @@ def staged(env: Any, tmp_path: Path, script: Any) -> list[Any]:
 
 def test_what_is_staged_is_written_once_and_all_of_it(restartable_env: Any, tmp_path: Path) -> None:
     """The last epoch's too, which nothing follows."""
-    script = [[1, 2, 3], [4, 5], [6, FAIL, 7, 8], [9, 10]]
+    script = [[1, 2, 3], [4, FAIL, 5, 6], [7, 8]]
     found = staged(restartable_env(RESTARTS), tmp_path, script)
-    assert sorted(found) == list(range(1, 11))
+    assert sorted(found) == list(range(1, 9))
 
 
 # Who is told what
@@ -269,6 +270,31 @@ def test_a_job_started_again_is_told_where_it_goes_on(
     after = log.read()[len(before) :]
     assert told(after, "complete")[0] == 1
     assert told(after, "complete")[1:] == told(after, "snapshot")
+
+
+@local
+def test_the_last_epoch_is_told_by_the_next_start_if_need_be(
+    restartable_env: Any, tmp_path: Path
+) -> None:
+    """The job has ended, and those who are to be told could not be."""
+    log = Log(tmp_path / "log")
+
+    def program(at: int) -> Any:
+        env = restartable_env({"parallelism.default": "1"})
+        source = env.from_source(ScriptedSource([[1], [2]])).uid("n")
+        return source.map(RefusesOnce(log, at)).uid("w")
+
+    last = _epochs(restartable_env, tmp_path)
+    Path(log.path).touch()
+    shutil.rmtree(tmp_path / "checkpoints", ignore_errors=True)
+    with pytest.raises(UserFunctionError, match="not now"):
+        list(program(at=last).execute_and_collect())
+    before = log.read()
+    assert list(program(at=last).execute_and_collect()) == []
+    assert [(kind, at) for _, _, kind, at in log.read()[len(before) :]] == [
+        ("complete", last),
+        ("closed", None),
+    ]
 
 
 @local
