@@ -17,6 +17,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide"
         "async-io.md",
         "files.md",
         "iterations.md",
+        "operator-state.md",
         "runtime-modes.md",
         "side-inputs.md",
         "windows.md",

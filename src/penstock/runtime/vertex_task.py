@@ -151,8 +151,8 @@ class VertexTask:
     # Life of an epoch
 
     def begin(self, order: EpochOrder, token: str) -> None:
-        self.tell_complete(order)
         self._order = order
+        self.tell_complete(order)
         self.token = token
         self.outbox.take()
         self.outbox.sequence = 0

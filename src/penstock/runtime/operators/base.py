@@ -212,5 +212,6 @@ def opened(function: Any, host: OperatorHost, method: str) -> Callable[..., Any]
         open_function(function, host)
         bound: Callable[..., Any] = getattr(function, method)
         return bound
+    host.checkpoints.enlist(function)
     called: Callable[..., Any] = function
     return called
