@@ -341,12 +341,20 @@ class UnsupportedFeatureError(PenstockError, NotImplementedError):
         return cls.of(what, "there are no Flink Java objects behind Penstock, only Python")
 
 
-class PlannedNameError(UnsupportedFeatureError, AttributeError):
-    """A name of PyFlink's that is still to come. To `hasattr` it is not there."""
+class RefusedNameError(UnsupportedFeatureError, AttributeError):
+    """A name of PyFlink's that is not here. To `hasattr` it is not there."""
 
 
-class PlannedImportError(UnsupportedFeatureError, ImportError):
-    """The same for an import of the name, where Python swallows every AttributeError."""
+class RefusedImportError(UnsupportedFeatureError, ImportError):
+    """The same for an import of a name or module, where Python swallows every AttributeError."""
+
+
+class PlannedNameError(RefusedNameError):
+    """A name of PyFlink's that is still to come."""
+
+
+class PlannedImportError(RefusedImportError):
+    """The same for an import of the name."""
 
 
 class RecordTooLargeError(PenstockError, ValueError):
