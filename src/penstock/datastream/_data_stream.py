@@ -383,11 +383,15 @@ class DataStream(OperatorSettings):
         return self._end("Sink: Writer", WriteSink(instance_of("sink_to", (Sink,), sink)))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print every record on the driver's standard output."""
+        """Print every record on the driver's standard output.
+
+        As in PyFlink: a record of a declared type in Java's way, any other as Python has it.
+        """
         if not isinstance(sink_identifier, str | None):
             raise InvalidArgumentError.of("a sink identifier", "a string", sink_identifier)
         # What was not printed when the driver died has lost its terminal too.
-        return self._end("Sink: Print", WriteSink(PrintSink(sink_identifier), durable=False))
+        sink = PrintSink(sink_identifier, self._type)
+        return self._end("Sink: Print", WriteSink(sink, durable=False))
 
     def _end(self, name: str, operator: Any, **settings: Any) -> DataStreamSink:
         node = self._add(name, operator, is_sink=True, **settings)
