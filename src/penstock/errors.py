@@ -90,6 +90,17 @@ class InvalidArgumentError(PenstockError, ValueError):
         return cls(f"unknown option {key!r}; {hint}")
 
 
+class MalformedRecordError(PenstockError, ValueError):
+    """A message is not what its schema says."""
+
+    @classmethod
+    def of(cls, format: str, message: object, cause: BaseException) -> MalformedRecordError:
+        return cls(
+            f"cannot read {short_repr(message)} as {format}: {cause}; correct the schema's type, "
+            "or have it ignore parse errors"
+        )
+
+
 class InvalidProgramError(PenstockError, ValueError):
     """The dataflow graph is not one that can run."""
 
@@ -336,17 +347,21 @@ class UnsupportedFeatureError(PenstockError, NotImplementedError):
     def of(cls, feature: str, hint: str) -> UnsupportedFeatureError:
         return cls(f"{feature} is not supported; {hint}")
 
-    @classmethod
-    def no_java(cls, what: str) -> UnsupportedFeatureError:
-        return cls.of(what, "there are no Flink Java objects behind Penstock, only Python")
+
+class RefusedNameError(UnsupportedFeatureError, AttributeError):
+    """A name of PyFlink's that is not here. To `hasattr` it is not there."""
 
 
-class PlannedNameError(UnsupportedFeatureError, AttributeError):
-    """A name of PyFlink's that is still to come. To `hasattr` it is not there."""
+class RefusedImportError(UnsupportedFeatureError, ImportError):
+    """The same for an import of a name or module, where Python swallows every AttributeError."""
 
 
-class PlannedImportError(UnsupportedFeatureError, ImportError):
-    """The same for an import of the name, where Python swallows every AttributeError."""
+class PlannedNameError(RefusedNameError):
+    """A name of PyFlink's that is still to come."""
+
+
+class PlannedImportError(RefusedImportError):
+    """The same for an import of the name."""
 
 
 class RecordTooLargeError(PenstockError, ValueError):
