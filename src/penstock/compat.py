@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from penstock.errors import InvalidProgramError, RefusedImportError
+from penstock.pyflink_names import refuse_module
 
 __all__ = ["install", "installed"]
 
@@ -23,10 +24,6 @@ _OURS = "penstock"
 
 # What else is below `penstock` has nothing to do with PyFlink.
 _SHARED = ("common", "datastream", "metrics")
-_REFUSED = {
-    "table": "tables are Spark's here: stream.to_spark() gives a DataFrame for Spark SQL, and "
-    "env.from_spark(spark.sql(...)) a stream of a query",
-}
 
 
 def install() -> None:
@@ -61,8 +58,9 @@ class _Aliases:
             return None
         top = rest.partition(".")[0]
         if top and top not in _SHARED:
-            shared = ", ".join(f"{_THEIRS}.{name}" for name in _SHARED)
-            raise _refused(name, _REFUSED.get(top, f"Penstock has what is in {shared}"))
+            refuse_module(f"{_OURS}.{top}")
+            shared = ", ".join(f"{_THEIRS}.{part}" for part in _SHARED)
+            raise _refused(name, f"Penstock has what is in {shared}")
         return ModuleSpec(name, _Loader(f"{_OURS}.{rest}" if rest else _OURS))
 
 

@@ -90,6 +90,17 @@ class InvalidArgumentError(PenstockError, ValueError):
         return cls(f"unknown option {key!r}; {hint}")
 
 
+class MalformedRecordError(PenstockError, ValueError):
+    """A message is not what its schema says."""
+
+    @classmethod
+    def of(cls, format: str, message: object, cause: BaseException) -> MalformedRecordError:
+        return cls(
+            f"cannot read {short_repr(message)} as {format}: {cause}; correct the schema's type, "
+            "or have it ignore parse errors"
+        )
+
+
 class InvalidProgramError(PenstockError, ValueError):
     """The dataflow graph is not one that can run."""
 
@@ -335,10 +346,6 @@ class UnsupportedFeatureError(PenstockError, NotImplementedError):
     @classmethod
     def of(cls, feature: str, hint: str) -> UnsupportedFeatureError:
         return cls(f"{feature} is not supported; {hint}")
-
-    @classmethod
-    def no_java(cls, what: str) -> UnsupportedFeatureError:
-        return cls.of(what, "there are no Flink Java objects behind Penstock, only Python")
 
 
 class RefusedNameError(UnsupportedFeatureError, AttributeError):

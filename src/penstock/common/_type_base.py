@@ -7,9 +7,11 @@ from typing import Any
 
 from penstock.common._type_conversion import Converter, same
 from penstock.common._type_plain import Plain, Serializer, msgpack_serializer
-from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.errors import InvalidArgumentError
+from penstock.refusals import NO_JAVA, refusing
 
 
+@refusing({"get_java_type_info": NO_JAVA})
 class TypeInformation(ABC):
     """The type of the records of a stream, of a key, or of the values of a state.
 
@@ -55,9 +57,6 @@ class TypeInformation(ABC):
 
     def from_internal_type(self, obj: Any) -> Any:
         return obj
-
-    def get_java_type_info(self) -> Any:
-        raise UnsupportedFeatureError.no_java("get_java_type_info()")
 
     def __eq__(self, other: object) -> bool:
         if self is other:

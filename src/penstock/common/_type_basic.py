@@ -209,7 +209,7 @@ class TimestampTypeInfo(_CalendarTypeInfo):
     _make_converter = staticmethod(conversion.timestamp_converter)
 
 
-class SqlTimeTypeInfo:
+class SqlTimeTypeInfo(TypeInformation):
     """Only a place for the three factories, as in PyFlink."""
 
     @staticmethod

@@ -65,7 +65,9 @@ def _text_if_there(type_info: TypeInformation | None) -> Text:
         return lambda value: f"({','.join(f(v) for f, v in zip(fields, value, strict=True))})"
     if isinstance(type_info, _SEQUENCES):
         element = _java_text(type_info.elem_type)
-        return lambda value: f"[{', '.join(map(element, value))}]"
+        return lambda value: (
+            str(value) if isinstance(value, bytes) else f"[{', '.join(map(element, value))}]"
+        )
     if isinstance(type_info, MapTypeInfo):
         key, item = _java_text(type_info.key_type), _java_text(type_info.value_type)
         return lambda value: f"{{{', '.join(f'{key(k)}={item(v)}' for k, v in value.items())}}}"

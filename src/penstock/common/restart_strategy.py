@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from penstock import options
 from penstock.common.configuration import Configuration
@@ -36,8 +36,16 @@ class _FallBack(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class _FixedDelay(RestartStrategyConfiguration):
-    restart_attempts: int
-    delay_millis: int
+    restart_attempts: int = options.FIXED_DELAY_ATTEMPTS.default
+    delay_between_attempts_interval: Span = options.FIXED_DELAY_DELAY.default
+
+    def __post_init__(self) -> None:
+        _count(self.restart_attempts, "restart_attempts")
+        _in_millis(self, "delay_between_attempts_interval")
+
+    @property
+    def delay_millis(self) -> int:
+        return cast(int, self.delay_between_attempts_interval)
 
     def get_restart_attempts(self) -> int:
         return self.restart_attempts
@@ -54,9 +62,22 @@ class _FixedDelay(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class _FailureRate(RestartStrategyConfiguration):
-    max_failure_rate: int
-    failure_interval_millis: int
-    delay_millis: int
+    max_failure_rate: int = options.FAILURE_RATE_MAX_FAILURES.default
+    failure_interval: Span = options.FAILURE_RATE_INTERVAL.default
+    delay_between_attempts_interval: Span = options.FAILURE_RATE_DELAY.default
+
+    def __post_init__(self) -> None:
+        _count(self.max_failure_rate, "failure_rate")
+        _in_millis(self, "failure_interval")
+        _in_millis(self, "delay_between_attempts_interval")
+
+    @property
+    def failure_interval_millis(self) -> int:
+        return cast(int, self.failure_interval)
+
+    @property
+    def delay_millis(self) -> int:
+        return cast(int, self.delay_between_attempts_interval)
 
     def get_max_failure_rate(self) -> int:
         return self.max_failure_rate
@@ -129,20 +150,13 @@ class RestartStrategies:
 
     @staticmethod
     def fixed_delay_restart(restart_attempts: int, delay_between_attempts: Span) -> _FixedDelay:
-        return _FixedDelay(
-            _count(restart_attempts, "restart_attempts"),
-            to_millis(delay_between_attempts, "delay_between_attempts"),
-        )
+        return _FixedDelay(restart_attempts, delay_between_attempts)
 
     @staticmethod
     def failure_rate_restart(
         failure_rate: int, failure_interval: Span, delay_interval: Span
     ) -> _FailureRate:
-        return _FailureRate(
-            _count(failure_rate, "failure_rate"),
-            to_millis(failure_interval, "failure_interval"),
-            to_millis(delay_interval, "delay_interval"),
-        )
+        return _FailureRate(failure_rate, failure_interval, delay_interval)
 
     @staticmethod
     def exponential_delay_restart(
@@ -202,6 +216,11 @@ def restart_strategy_from(config: Configuration) -> RestartStrategyConfiguration
         config.get(options.EXPONENTIAL_JITTER),
         config.get(options.EXPONENTIAL_ATTEMPTS),
     )
+
+
+def _in_millis(strategy: RestartStrategyConfiguration, field: str) -> None:
+    """Keep a span as milliseconds, so that equal strategies are equal."""
+    object.__setattr__(strategy, field, to_millis(getattr(strategy, field), field))
 
 
 def _count(value: int, what: str) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.errors import InvalidArgumentError, TypeMismatchError
+from penstock.pyflink_names import missing_name
 
 __all__ = [
     "BulkWriterFactory",
@@ -19,6 +20,8 @@ __all__ = [
     "SerializationSchema",
     "SimpleStringSchema",
 ]
+
+__getattr__ = missing_name(__name__)
 
 
 class SerializationSchema(ABC):

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
+from penstock.refusals import NO_JAVA, refusing
+
 __all__ = ["Row", "RowKind"]
 
 
+@refusing({"to_j_row_kind": NO_JAVA})
 class RowKind(Enum):
     """What a row says about a change."""
 

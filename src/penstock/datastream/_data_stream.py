@@ -19,7 +19,7 @@ from penstock.datastream._stream_arguments import (
     time_assigner,
 )
 from penstock.datastream.closeable_iterator import CloseableIterator
-from penstock.datastream.connectors.base import Sink
+from penstock.datastream.connectors.base import Sink, SupportsPreprocessing
 from penstock.datastream.connectors.collect_sink import CollectSink
 from penstock.datastream.connectors.print_sink import PrintSink
 from penstock.datastream.data_stream_sink import DataStreamSink
@@ -68,7 +68,6 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
 
 @refusing(
     {
-        "cache": "write the stream to a sink, or call to_spark() and cache the DataFrame",
         "interval_join": "call key_by(...) on both streams first: it joins by key",
         "in_event_time_order": "call key_by(...) first: records are put in order for each key",
         "window": "call key_by(...) first, or window_all(...) for one window over all keys",
@@ -380,7 +379,12 @@ class DataStream(OperatorSettings):
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write with a sink that takes part in checkpoints."""
-        return self._end("Sink: Writer", WriteSink(instance_of("sink_to", (Sink,), sink)))
+        operator = WriteSink(instance_of("sink_to", (Sink,), sink))
+        transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
+        prepared = self if transformer is None else transformer.apply(self)
+        return instance_of("a sink's preprocessing", (DataStream,), prepared)._end(
+            "Sink: Writer", operator
+        )
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print every record on the driver's standard output.
@@ -427,10 +431,21 @@ class DataStream(OperatorSettings):
         """What `execute_and_collect` gives of this stream."""
         return self
 
+    def cache(self) -> CachedDataStream:
+        """Accepted and without effect: each job computes the stream; to_spark().cache() keeps it."""
+        return CachedDataStream(self._env, self._edges, self._type)
+
     def to_spark(self, schema: Any = None) -> DataFrame:
         """Run the job, whose sources must be bounded; its records as a Spark DataFrame."""
         frame: DataFrame = self._env._to_spark(self, schema)
         return frame
+
+
+class CachedDataStream(DataStream):
+    """Made by `cache`: a stream whose cache is always empty, so that it is computed anew."""
+
+    def invalidate(self) -> None:
+        """Accepted and without effect: nothing is kept."""
 
 
 # They build on DataStream, so they can only be imported once that exists.

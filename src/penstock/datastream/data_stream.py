@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.datastream._data_stream import DataStream
+from penstock.datastream._data_stream import CachedDataStream, DataStream
 from penstock.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from penstock.datastream.closeable_iterator import CloseableIterator
 from penstock.datastream.connected_streams import ConnectedStreams
@@ -14,6 +14,7 @@ __all__ = [
     "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastStream",
+    "CachedDataStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",

@@ -52,6 +52,7 @@ from penstock.datastream._process_functions import (
     WindowFunction,
 )
 from penstock.datastream.timerservice import TimerService
+from penstock.pyflink_names import missing_name
 
 __all__ = [
     "AggregateFunction",
@@ -91,3 +92,5 @@ __all__ = [
     "TimerService",
     "WindowFunction",
 ]
+
+__getattr__ = missing_name(__name__)

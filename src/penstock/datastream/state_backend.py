@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.refusals import refusing
 
 __all__ = [
     "CustomStateBackend",
@@ -46,6 +47,7 @@ class PredefinedOptions(Enum):
     FLASH_SSD_OPTIMIZED = 3
 
 
+@refusing({"set_options": "an options factory is a Java class; use set_predefined_options"})
 class EmbeddedRocksDBStateBackend(StateBackend):
     """State on disk, larger than memory."""
 
@@ -85,13 +87,6 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     def get_predefined_options(self) -> PredefinedOptions:
         return self._options
 
-    def set_options(self, options_factory_class_name: str) -> None:
-        """Flink's Java options factory, which has no meaning here."""
-        raise UnsupportedFeatureError.of(
-            f"the RocksDB options factory {options_factory_class_name!r}",
-            "it is a Java class; use set_predefined_options",
-        )
-
     def get_options(self) -> str | None:
         return None
 
@@ -107,11 +102,10 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads = number_of_transfering_threads
 
 
+@refusing(
+    {
+        "__init__": "it wraps a Java class; use HashMapStateBackend or EmbeddedRocksDBStateBackend",
+    }
+)
 class CustomStateBackend(StateBackend):
     """In PyFlink a wrapped Java backend."""
-
-    def __init__(self, j_custom_state_backend: object) -> None:
-        raise UnsupportedFeatureError.of(
-            "CustomStateBackend, a wrapped Java class,",
-            "use HashMapStateBackend or EmbeddedRocksDBStateBackend",
-        )

@@ -38,6 +38,7 @@ from penstock.datastream.spark_interface import (
     spool_for,
 )
 from penstock.datastream.time_characteristic import TimeCharacteristic
+from penstock.datastream.utils import ResultTypeQueryable
 from penstock.driver.epoch_loop import EpochReport
 from penstock.driver.job import Job, RunningJob
 from penstock.errors import InvalidArgumentError, InvalidProgramError
@@ -201,6 +202,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """A stream of a source, written in Python or built in."""
         if not isinstance(source, Source):
             raise InvalidArgumentError.of("source", "a Source instance", source)
+        if type_info is None and isinstance(source, ResultTypeQueryable):
+            type_info = source.get_produced_type()
         declared = None if type_info is None else type_info_of(type_info)
         time = None
         if watermark_strategy not in (None, WatermarkStrategy.no_watermarks()):

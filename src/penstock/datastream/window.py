@@ -61,6 +61,8 @@ from penstock.datastream._windows import (
     Window,
 )
 
+from penstock.pyflink_names import missing_name
+
 __all__ = [
     "MAX_LONG_VALUE",
     "MIN_LONG_VALUE",
@@ -105,3 +107,5 @@ __all__ = [
     "Window",
     "WindowAssigner",
 ]
+
+__getattr__ = missing_name(__name__)

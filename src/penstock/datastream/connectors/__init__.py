@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from penstock.pyflink_names import find_name
 
 if TYPE_CHECKING:
     from penstock.datastream.connectors.base import DeliveryGuarantee, Sink, Source
@@ -14,10 +17,8 @@ _HOME = dict.fromkeys(__all__, "penstock.datastream.connectors.base")
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        home = _HOME[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    value = getattr(import_module(home), name)
+    if name not in _HOME:
+        return find_name(__name__, name, sys._getframe(1))
+    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value

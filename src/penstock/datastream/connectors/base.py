@@ -25,6 +25,8 @@ __all__ = [
     "Source",
     "SourceReader",
     "Split",
+    "StreamTransformer",
+    "SupportsPreprocessing",
     "WriterContext",
 ]
 
@@ -209,3 +211,18 @@ class Sink(ABC):
     def create_committer(self) -> Committer | None:
         """A committer, made on the driver; None if writing alone makes output visible."""
         return None
+
+
+class StreamTransformer(ABC):
+    """Changes a stream on its way to a sink."""
+
+    @abstractmethod
+    def apply(self, ds: Any) -> Any:
+        """The stream that the sink is to get, made of the one that was given to it."""
+
+
+class SupportsPreprocessing(ABC):
+    """A sink that wants to have its records prepared: `sink_to` asks it."""
+
+    @abstractmethod
+    def get_transformer(self) -> StreamTransformer | None: ...
