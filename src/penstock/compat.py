@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from penstock.errors import InvalidProgramError, RefusedImportError
-from penstock.pyflink_names import refuse_module
+from penstock.pyflink_names import ABSENT_MODULES
 
 __all__ = ["install", "installed"]
 
@@ -24,6 +24,7 @@ _OURS = "penstock"
 
 # What else is below `penstock` has nothing to do with PyFlink.
 _SHARED = ("common", "datastream", "metrics")
+_EXISTING = " and ".join(f"{_THEIRS}.{part}" for part in _SHARED)
 
 
 def install() -> None:
@@ -58,9 +59,8 @@ class _Aliases:
             return None
         top = rest.partition(".")[0]
         if top and top not in _SHARED:
-            refuse_module(f"{_OURS}.{top}")
-            shared = ", ".join(f"{_THEIRS}.{part}" for part in _SHARED)
-            raise _refused(name, f"Penstock has what is in {shared}")
+            reason = ABSENT_MODULES.get(f"{_OURS}.{top}")
+            raise _refused(name, reason or f"of PyFlink there is {_EXISTING}")
         return ModuleSpec(name, _Loader(f"{_OURS}.{rest}" if rest else _OURS))
 
 

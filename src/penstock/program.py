@@ -36,7 +36,8 @@ def run_program(path: str, arguments: Sequence[str] = (), as_pyflink: bool = Fal
     try:
         exec(compile(source, main.__file__, "exec"), main.__dict__)
     except Exception as error:
-        sys.excepthook(type(error), error, _without_us(error.__traceback__))
+        shown = error.with_traceback(_without_us(error.__traceback__))
+        sys.excepthook(type(error), shown, shown.__traceback__)
         return _FAILED
     return 0
 
