@@ -355,6 +355,12 @@ class RefusedNameError(UnsupportedFeatureError, AttributeError):
 class RefusedImportError(UnsupportedFeatureError, ImportError):
     """The same for an import of a name or module, where Python swallows every AttributeError."""
 
+    @classmethod
+    def of_module(cls, name: str, hint: str) -> RefusedImportError:
+        error = cls(f"{name} is not supported; {hint}")
+        error.name = name
+        return error
+
 
 class PlannedNameError(RefusedNameError):
     """A name of PyFlink's that is still to come."""

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PlannedImportError, PlannedNameError
+from penstock.pyflink_names import find_name
 
 if TYPE_CHECKING:
     from penstock.datastream.checkpoint_config import CheckpointConfig
@@ -239,7 +240,7 @@ def __getattr__(name: str) -> Any:
             f"it comes with row {_PLANNED[name]} of docs/features.md",
         )
     if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return find_name(__name__, name, sys._getframe(1))
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value

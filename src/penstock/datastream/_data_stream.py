@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, overload
 
 from penstock.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream._old_names import OldStreamMethods
 from penstock.datastream._operator_settings import OperatorSettings
 from penstock.datastream._stream_arguments import (
     declared_type,
     function_or_callable,
     instance_of,
     partition_function,
-    refusing,
     selector_of,
     time_assigner,
 )
@@ -37,6 +37,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import WindowAssigner
 from penstock.datastream.windowed_stream import AllWindowedStream, count_windowed
+from penstock.deprecation import old_keywords
 from penstock.errors import InvalidArgumentError
 from penstock.graph.location import user_location
 from penstock.graph.partitioning import (
@@ -51,6 +52,7 @@ from penstock.graph.partitioning import (
     Shuffle,
 )
 from penstock.graph.stream_graph import Chaining, Edge, Node
+from penstock.refusals import refusing
 from penstock.runtime.fields import getter, tuple_getter
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.sinks import CallSink, WriteSink
@@ -79,7 +81,7 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
         ),
     }
 )
-class DataStream(OperatorSettings):
+class DataStream(OperatorSettings, OldStreamMethods):
     """A stream of records. Immutable: every method leaves it as it is and returns another."""
 
     def __init__(
@@ -302,6 +304,7 @@ class DataStream(OperatorSettings):
 
     # How records travel to the next operator
 
+    @old_keywords("DataStream")
     def key_by(self, key_selector: Selector, key_type: TypeLike = None) -> keyed_stream.KeyedStream:
         """Records of one key to one subtask, where the key has its state.
 
@@ -381,10 +384,8 @@ class DataStream(OperatorSettings):
         """Write with a sink that takes part in checkpoints."""
         operator = WriteSink(instance_of("sink_to", (Sink,), sink))
         transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
-        prepared = self if transformer is None else transformer.apply(self)
-        return instance_of("a sink's preprocessing", (DataStream,), prepared)._end(
-            "Sink: Writer", operator
-        )
+        prepared: DataStream = self if transformer is None else transformer.apply(self)
+        return prepared._end("Sink: Writer", operator)
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print every record on the driver's standard output."""
@@ -428,7 +429,7 @@ class DataStream(OperatorSettings):
         return self
 
     def cache(self) -> CachedDataStream:
-        """Accepted and without effect: each job computes the stream; to_spark().cache() keeps it."""
+        """Accepted and without effect: each job computes it; to_spark().cache() would keep it."""
         return CachedDataStream(self._env, self._edges, self._type)
 
     def to_spark(self, schema: Any = None) -> DataFrame:

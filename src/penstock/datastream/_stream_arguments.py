@@ -40,8 +40,6 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.window import Evictor, Trigger, WindowAssigner
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError, short_repr
-from penstock.refusals import later as later
-from penstock.refusals import refusing as refusing
 from penstock.runtime.fields import getter, tuple_getter
 from penstock.runtime.operators.timestamps import AssignTime
 

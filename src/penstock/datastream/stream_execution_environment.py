@@ -20,7 +20,7 @@ from penstock.common.typeinfo import TypeInformation, type_info_of
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream._data_stream import DataStream
 from penstock.datastream._environment_settings import REFUSED, EnvironmentSettings
-from penstock.datastream._stream_arguments import refusing, time_assigner
+from penstock.datastream._stream_arguments import time_assigner
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.closeable_iterator import CloseableIterator
@@ -46,6 +46,7 @@ from penstock.graph.location import user_location
 from penstock.graph.stream_graph import MAX_PARALLELISM, Edge, Node, StreamGraph
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
 from penstock.plan.translate import PlanDefaults
+from penstock.refusals import refusing
 from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import PhysicalPlan
