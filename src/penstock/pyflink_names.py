@@ -246,7 +246,6 @@ OLD_METHODS = {
             "set_prefer_checkpoint_for_recovery": _NOTHING,
         }.items()
     },
-    "DataStream.split": "side outputs: process(...) and get_side_output(tag)",
     "DataStream.time_window_all": _WINDOWS + "window_all(...)",
     "KeyedStream.time_window": _WINDOWS + "window(...)",
 }

@@ -32,7 +32,7 @@ LAYERS = [
      "penstock.datastream._rolling_aggregates",
      "penstock.datastream.windowed_stream", "penstock.datastream.joined_streams",
      "penstock.datastream.connected_streams", "penstock.datastream.broadcast_stream",
-     "penstock.datastream.interval_join",
+     "penstock.datastream.interval_join", "penstock.datastream.split_stream",
      "penstock.datastream.derived_streams", "penstock.datastream.async_data_stream"},
     {"penstock.cli", "penstock.rest", "penstock.testing", "penstock.demo", "penstock.__main__"},
 ]  # fmt: skip

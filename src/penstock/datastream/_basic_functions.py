@@ -198,6 +198,14 @@ class FilterFunction(Function):
         """True to keep `value`."""
 
 
+class OutputSelector(Function):
+    """Names the outputs of a split stream that a record goes to, as in Flink 1.x."""
+
+    @abstractmethod
+    def select(self, value: Any) -> Iterable[str]:
+        """The names: none, one or several."""
+
+
 class Partitioner(Function):
     """Chooses the subtask that a key's records go to."""
 

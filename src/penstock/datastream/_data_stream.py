@@ -28,6 +28,7 @@ from penstock.datastream.functions import (
     FlatMapFunction,
     KeySelector,
     MapFunction,
+    OutputSelector,
     Partitioner,
     ProcessFunction,
     SinkFunction,
@@ -302,6 +303,12 @@ class DataStream(OperatorSettings, OldStreamMethods):
         node = self._operator("get_side_output")
         return DataStream(self._env, (Edge(node.id, tag=output_tag.tag_id),), output_tag.type_info)
 
+    def split(
+        self, output_selector: Callable[[Any], Iterable[str]] | OutputSelector
+    ) -> split_stream.SplitStream:
+        """Name the outputs of each record: none, one or several; `.select(name)` gives one."""
+        return split_stream.SplitStream(self._before_key_by(), output_selector)
+
     # How records travel to the next operator
 
     @old_keywords("DataStream")
@@ -450,4 +457,5 @@ from penstock.datastream import (  # noqa: E402
     broadcast_stream,
     connected_streams,
     keyed_stream,
+    split_stream,
 )

@@ -29,6 +29,7 @@ from penstock.datastream.functions import (
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
+    OutputSelector,
     Partitioner,
     ProcessAllWindowFunction,
     ProcessFunction,
@@ -72,6 +73,7 @@ _HOME: dict[type, str] = {
     SinkFunction: "add_sink",
     Sink: "sink_to",
     KeySelector: "key_by",
+    OutputSelector: "split",
     Partitioner: "partition_custom",
 }
 
