@@ -39,7 +39,6 @@ ABSENT_MODULES = {
     "penstock.common.io": "an InputFormat is a Java class; write a Source in Python, or read with "
     "env.from_spark(spark.read.format(...).load(...))",
     "penstock.common.utils": NO_JAVA,
-    "penstock.datastream.async_data_stream": later("A17"),
     "penstock.datastream.connectors.cassandra": f"{_WRAPS_JAVA}Spark's: "
     + _SPARK_SINK.format("org.apache.spark.sql.cassandra")
     + f" to write a bounded stream, {_OWN_SINK}",
@@ -48,7 +47,6 @@ ABSENT_MODULES = {
     "penstock.datastream.connectors.elasticsearch": f"{_WRAPS_JAVA}Spark's: "
     + _SPARK_SINK.format("es")
     + f" to write a bounded stream, {_OWN_SINK}",
-    "penstock.datastream.connectors.file_system": later("G3"),
     "penstock.datastream.connectors.hybrid_source": "sources are read side by side here, and none "
     "waits for another's end; use union(...) of both, and in_event_time_order() behind key_by if "
     "the old records must come first",

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import NO_JAVA, UnsupportedFeatureError
 
 C = TypeVar("C", bound=type)
 
-NO_JAVA = "there are no Flink Java objects behind Penstock, only Python"
+__all__ = ["NO_JAVA", "later", "reason_of", "refusal", "refusing"]
 
 
 def refusing(reasons: dict[str, str]) -> Callable[[C], C]:

@@ -19,6 +19,7 @@ from penstock.datastream._stream_arguments import (
     time_assigner,
 )
 from penstock.datastream.closeable_iterator import CloseableIterator
+from penstock.datastream.connectors._file_sink import StreamingFileSink
 from penstock.datastream.connectors.base import Sink, SupportsPreprocessing
 from penstock.datastream.connectors.collect_sink import CollectSink
 from penstock.datastream.connectors.print_sink import PrintSink
@@ -384,6 +385,8 @@ class DataStream(OperatorSettings, OldStreamMethods):
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
         """Call a function with every record; again with some after a failure."""
+        if isinstance(sink_func, StreamingFileSink):
+            return self.sink_to(sink_func.sink)
         function = instance_of("add_sink", (SinkFunction,), sink_func)
         return self._end("Sink: Unnamed", CallSink(function))
 

@@ -14,6 +14,7 @@ from penstock.datastream.connectors.base import Sink
 from penstock.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
+    AsyncFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoGroupFunction,
@@ -69,6 +70,7 @@ _HOME: dict[type, str] = {
     WindowAssigner: "window",
     Trigger: "window(...).trigger",
     Evictor: "window(...).evictor",
+    AsyncFunction: "AsyncDataStream.unordered_wait",
     ProcessJoinFunction: "key_by(...).interval_join(other).between(...).process",
     SinkFunction: "add_sink",
     Sink: "sink_to",

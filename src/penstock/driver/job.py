@@ -30,10 +30,12 @@ from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
-from penstock.driver.splits import with_splits
+from penstock.driver.splits import SplitDiscovery, with_splits
 from penstock.errors import (
+    AsyncTimeoutError,
     CheckpointUnwritableError,
     EngineError,
+    FileAccessError,
     JobCancelledError,
     PenstockError,
     SinkCommitError,
@@ -63,13 +65,22 @@ _TOLERATED_DELAY_MILLIS = 1000
 _GONE = ".gone-"
 
 # What may go better next time. Other errors are in the program or its settings.
-_WORTH_A_RESTART = (EngineError, UserFunctionError, SinkCommitError, CheckpointUnwritableError)
+_WORTH_A_RESTART = (
+    EngineError,
+    UserFunctionError,
+    AsyncTimeoutError,
+    SinkCommitError,
+    CheckpointUnwritableError,
+    FileAccessError,
+)
 
 
 class Executor(Protocol):
     """Runs epochs of a plan until the input ends or it is told to stop."""
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None: ...
+
+    def say_farewell(self, loop: EpochLoop) -> None: ...
 
     def close(self) -> None: ...
 
@@ -211,6 +222,7 @@ class Job:
                 self._checkpoints.get_min_pause_between_checkpoints() / 1000,
             )
             loop.transform = keeper.transform
+            loop.look_for_splits = SplitDiscovery(plan, self._fs, self.layout).look
             self.status = JobStatus.RUNNING
             try:
                 self._run_with_restarts(plan, plan_path, loop)
@@ -255,9 +267,15 @@ class Job:
                 loop.recover()
                 if not loop.ended:
                     executor.run(loop, self._stop.is_set)
+                if loop.awaited:
+                    executor.say_farewell(loop)
                 return
             except RunAgain:
                 continue
+            except JobCancelledError:
+                if not self._stop.is_set():
+                    raise
+                return  # a task that waited has noticed
             except KeyboardInterrupt:
                 self.interrupt()
                 raise
