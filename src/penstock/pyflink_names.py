@@ -195,7 +195,7 @@ _BACKEND = "the option state.backend.type"
 _RESTARTS = "the options restart-strategy.*"
 _RETENTION = "set_externalized_checkpoint_retention"
 _STORAGE = "the option execution.checkpointing.dir"
-_NOTHING = "nothing: it has no effect"
+_NOTHING = "nothing in its place, for it has no effect"
 _WINDOWS = "TumblingEventTimeWindows.of(size) or another assigner in "
 
 OLD_METHODS = {
