@@ -6,23 +6,43 @@ PyFlink's can.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import json
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from penstock.driver.job import RunningJob
 from penstock.errors import UnsupportedFeatureError
+from penstock.pyflink_names import OLD_METHODS
 from penstock.refusals import reason_of
 
 SURFACE = Path(__file__).parents[1] / "tests" / "data" / "pyflink_surface.json"
 
 # Where PyFlink's class is an interface here, and another class is what users get.
 IMPLEMENTATIONS = {"common.job_client.JobClient": RunningJob}
+
+# What classes here have for the engine, and users have no use for.
+ENGINE_METHODS = {
+    "configure",
+    "converter",
+    "describe",
+    "from_bytes",
+    "log_failure",
+    "parse",
+    "plain",
+    "serializer",
+    "snapshot",
+    "to_bytes",
+}
+
+Classes: TypeAlias = dict[str, tuple[dict[str, Any], Any]]
+"""By its name, a class as PyFlink has it and as it is here."""
 
 WRAPS_JAVA = "it only wraps a Java object; "
 # Constructors that take the name of a Java class, or the object itself, by another name than j_….
@@ -136,10 +156,19 @@ def extra(wanted: Parameters, found: Parameters) -> list[str]:
 def compare() -> list[Finding]:
     """All of PyFlink's names, in its order."""
     surface = json.loads(SURFACE.read_text())
-    return [finding for name, found in surface.items() for finding in _module(name, found)]
+    others: Classes = {}
+    for module, found in surface.items():
+        try:
+            here = importlib.import_module(f"penstock.{module}")
+        except ImportError:
+            continue
+        for name, described in found.get("classes", {}).items():
+            if (cls := getattr(here, name, None)) is not None:
+                others[name] = described, cls
+    return [finding for name, found in surface.items() for finding in _module(name, found, others)]
 
 
-def _module(name: str, surface: dict[str, Any]) -> Iterator[Finding]:
+def _module(name: str, surface: dict[str, Any], others: Classes) -> Iterator[Finding]:
     try:
         module = importlib.import_module(f"penstock.{name}")
     except UnsupportedFeatureError as error:
@@ -159,7 +188,7 @@ def _module(name: str, surface: dict[str, Any]) -> Iterator[Finding]:
             found = _callable(name, function, getattr(module, function), parameters)
         yield found
     for inner, described in surface.get("classes", {}).items():
-        yield from _class(name, inner, module, described, surface["classes"])
+        yield from _class(name, inner, module, described, others)
 
 
 def _there(module: str, name: str, owner: Any) -> Finding:
@@ -173,7 +202,7 @@ def _there(module: str, name: str, owner: Any) -> Finding:
 
 
 def _class(
-    module: str, name: str, owner: Any, surface: dict[str, Any], siblings: dict[str, Any]
+    module: str, name: str, owner: Any, surface: dict[str, Any], others: Classes
 ) -> Iterator[Finding]:
     found = _there(module, name, owner)
     if found.verdict is not Verdict.WORKS:
@@ -185,8 +214,8 @@ def _class(
     if (reason := reason_of(cls.__init__)) is not None:
         yield Finding(module, name, Verdict.REFUSED, reason)
         return
-    inherited = _inherited(surface, siblings)
-    more = _more(cls, surface, siblings)
+    inherited = _inherited(surface, others)
+    more = _more(name, cls, surface, others)
     yield Finding(
         module, name, Verdict.MORE if more else Verdict.WORKS, ", ".join(f"`{m}`" for m in more)
     )
@@ -211,8 +240,10 @@ def _class(
                 inner = _method(module, f"{name}.{method}", cls, parameters)
             if inner.verdict in (Verdict.REFUSED, Verdict.WRONG):
                 yield inner
-    for nested, described in surface.get("nested", {}).items():
-        yield from _class(module, f"{name}.{nested}", cls, described, siblings)
+    nested = surface.get("nested", {})
+    within = {n: (found, getattr(cls, n)) for n, found in nested.items() if hasattr(cls, n)}
+    for inner_name, described in nested.items():
+        yield from _class(module, f"{name}.{inner_name}", cls, described, {**others, **within})
 
 
 def _constructor(module: str, name: str, cls: type, parameters: str | None) -> Finding | None:
@@ -247,6 +278,8 @@ def _callable(
         return Finding(module, name, Verdict.REFUSED, reason)
     if not callable(function):
         return Finding(module, name, Verdict.WRONG, "it cannot be called")
+    if _only_refuses(function):
+        return Finding(module, name, Verdict.WRONG, "only raises, and is not marked as refused")
     found = Parameters.of(function)
     text = inspect.getdoc(function) or ""
     no_effect = text.partition(": ")[2].partition("\n")[0] if text.startswith(NO_EFFECT) else ""
@@ -256,6 +289,21 @@ def _callable(
         Parameters.parse(parameters).without_java(),
         found if bound else found.without_self(),
         no_effect,
+    )
+
+
+def _only_refuses(function: Any) -> bool:
+    """Whether an error about what is not supported is all that there is to it."""
+    try:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    except (OSError, TypeError):
+        return False
+    assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef), function
+    body = definition.body[1:] if ast.get_docstring(definition) else definition.body
+    return (
+        len(body) == 1
+        and isinstance(body[0], ast.Raise)
+        and "UnsupportedFeatureError" in ast.unparse(body[0])
     )
 
 
@@ -270,33 +318,46 @@ def _fitting(
     return Finding(module, name, Verdict.WORKS, no_effect=no_effect)
 
 
-def _inherited(surface: dict[str, Any], siblings: dict[str, Any]) -> dict[str, str]:
-    """The methods of the bases in the same module."""
-    found: dict[str, str] = {}
+def _bases(surface: dict[str, Any], others: Classes) -> Iterator[tuple[dict[str, Any], Any]]:
+    """The base classes in PyFlink, each as described and as it is here, bases of bases included."""
     for name in surface.get("bases", []):
-        if (base := siblings.get(name)) is not None:
-            found = {**_inherited(base, siblings), **base.get("methods", {}), **found}
+        outer, *inner = name.split(".")
+        if outer not in others:
+            continue
+        described, here = others[outer]
+        for part in inner:
+            nested = described["nested"]
+            others = {**others, **{n: (nested[n], getattr(here, n)) for n in nested}}
+            described, here = others[part]
+        yield described, here
+        yield from _bases(described, others)
+
+
+def _inherited(surface: dict[str, Any], others: Classes) -> dict[str, str]:
+    """The methods of the bases."""
+    found: dict[str, str] = {}
+    for base, _ in _bases(surface, others):
+        found = {**base.get("methods", {}), **found}
     return found
 
 
-def _more(cls: type, surface: dict[str, Any], siblings: dict[str, Any]) -> list[str]:
-    """The public methods that PyFlink's class has not, neither of its own nor inherited."""
+def _more(name: str, cls: type, surface: dict[str, Any], others: Classes) -> list[str]:
+    """The public methods that PyFlink's class has not, and that are not those of a base here."""
     known: set[str] = set()
-    todo = [surface]
-    while todo:
-        described = todo.pop()
+    for described in (surface, *(base for base, _ in _bases(surface, others))):
         for part in ("attributes", "methods", "nested"):
             known.update(described.get(part, []))
-        todo.extend(siblings[base] for base in described.get("bases", []) if base in siblings)
+    for _, base in _bases(surface, others):
+        known.update(name for name in dir(base) if reason_of(getattr(base, name, None)) is None)
     return sorted(
-        name
-        for name in dir(cls)
-        if not name.startswith("_")
-        and name not in known
-        and callable(getattr(cls, name))
-        and reason_of(getattr(cls, name)) is None
-        and not hasattr(Enum, name)
-        and not hasattr(Exception, name)
+        member
+        for member in dir(cls)
+        if not member.startswith("_")
+        and member not in known | ENGINE_METHODS
+        and f"{name}.{member}" not in OLD_METHODS
+        and callable(getattr(cls, member))
+        and reason_of(getattr(cls, member)) is None
+        and not hasattr(Enum, member)
     )
 
 

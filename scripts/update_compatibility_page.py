@@ -12,6 +12,14 @@ from pathlib import Path
 
 from pyflink_surface import WRAPS_JAVA, Finding, Verdict, compare
 
+from penstock.pyflink_names import (
+    ABSENT_MODULES,
+    MOVED_NAMES,
+    OLD_CLASSES,
+    OLD_KEYWORDS,
+    OLD_METHODS,
+)
+
 PAGE = Path(__file__).parents[1] / "docs" / "pyflink-compatibility.md"
 
 INTRODUCTION = """\
@@ -25,9 +33,11 @@ What is *refused* raises an error with the reason below.
 
 Parameters that hold Java objects (`j_…`) are left out wherever they may be.
 """
-TABLES = """\
-Also refused, as modules: `pyflink.table` and the others of `penstock.pyflink_names`. Names of
-Flink 1.x that are no longer in PyFlink 2.3 are in [Programs for Flink 1.x](guide/flink-1x.md).
+OLD_NAMES = """\
+## Names of Flink 1.x
+
+PyFlink 2.3 has them no more, and programs still use them. They work; those marked with * give a
+`DeprecationWarning`, which Python shows for the program's own lines.
 """
 
 
@@ -50,7 +60,8 @@ def page(findings: list[Finding]) -> str:
         *_lines(_item(f, f.note) for f in more),
         "## Refused\n",
         *_lines(_refused(refused)),
-        TABLES,
+        OLD_NAMES,
+        *_lines(_old()),
     ]
     return "\n".join(parts)
 
@@ -86,12 +97,35 @@ def _refused(findings: list[Finding]) -> Iterator[str]:
             wrappers.append(f"`{finding.module}.{finding.name.removesuffix('.__init__')}`")
         elif finding.module not in whole:
             rest[finding.module, finding.note].append(f"`{finding.name}`")
+    for module, reason in ABSENT_MODULES.items():
+        if (short := module.removeprefix("penstock.")) not in whole:
+            yield f"`{short}` as a whole: {reason}"
     for (module, reason), names in rest.items():
         yield f"`{module}`: {', '.join(names)}: {reason}"
     yield (
         "the constructors that only wrap a Java object; objects come from methods and factories, "
         f"or the class is subclassed in Python: {', '.join(wrappers)}"
     )
+
+
+def _old() -> Iterator[str]:
+    for name, instead in OLD_METHODS.items():
+        yield f"`{name}`*: use {instead}"
+    for name, instead in OLD_CLASSES.items():
+        yield f"`{name.removeprefix('penstock.')}`: use {instead}"
+    for method, keywords in OLD_KEYWORDS.items():
+        for before, now in keywords.items():
+            yield f"`{method}({before}=…)`*: use `{now}=`"
+    for module, names in MOVED_NAMES.items():
+        homes: dict[str, list[str]] = defaultdict(list)
+        for name, home in names.items():
+            homes[home].append(f"`{name}`")
+        for home, moved in homes.items():
+            there = "refused with it" if home in ABSENT_MODULES else "works"
+            yield (
+                f"`{module.removeprefix('penstock.')}`: {', '.join(moved)}*: use them from "
+                f"`{home.removeprefix('penstock.')}` ({there})"
+            )
 
 
 def _item(finding: Finding, text: str) -> str:

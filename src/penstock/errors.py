@@ -221,11 +221,35 @@ class UserFunctionError(PenstockError, RuntimeError):
 def user_line(trace: TracebackType | None) -> str | None:
     """The innermost line of the user's: neither Penstock's nor an installed library's."""
     for frame in reversed(traceback.extract_tb(trace)):
-        if not frame.filename.startswith((_PACKAGE_DIR, "<frozen")) and not any(
-            part in frame.filename for part in _LIBRARY_PARTS
-        ):
+        if is_users_file(frame.filename):
             return f"{frame.filename}:{frame.lineno}"
     return None
+
+
+def is_users_file(path: str) -> bool:
+    """Whether code is neither Penstock's nor an installed library's."""
+    ours = path.startswith((_PACKAGE_DIR, "<frozen"))
+    return not ours and not any(part in path for part in _LIBRARY_PARTS)
+
+
+class AsyncTimeoutError(PenstockError, TimeoutError):
+    """A call of an asynchronous function took too long."""
+
+    @classmethod
+    def of(cls, value: object, seconds: float, waiting_at: str | None) -> AsyncTimeoutError:
+        where = f", waiting at {waiting_at}" if waiting_at else ""
+        return cls(
+            f"async_invoke for {short_repr(value)} gave no answer within {seconds:g} s{where}; "
+            "raise the time-out, or override AsyncFunction.timeout to give results for such records"
+        )
+
+    @classmethod
+    def blocked(cls, seconds: float, line: str | None) -> AsyncTimeoutError:
+        return cls(
+            f"a coroutine has blocked the event loop for {seconds:.1f} s, longer than a call may "
+            f"take, at {line or 'a line that is not known'}; await what takes long, or use "
+            "asyncio.to_thread"
+        )
 
 
 class CheckpointError(PenstockError, RuntimeError):
@@ -262,6 +286,13 @@ class CheckpointFormatError(CheckpointError):
         return cls(
             f"{path} has format version {found}, this Penstock reads up to {supported}; "
             "upgrade Penstock, or start from a checkpoint that it wrote"
+        )
+
+    @classmethod
+    def older(cls, path: str, found: int, supported: int) -> CheckpointFormatError:
+        return cls(
+            f"{path} has format version {found} of an earlier Penstock, this one reads "
+            f"{supported}; go on with that Penstock, or start anew with another penstock.job-id"
         )
 
 
@@ -313,6 +344,48 @@ class CheckpointUnwritableError(CheckpointError, OSError):
         )
 
 
+class FileAccessError(PenstockError, OSError):
+    """A file or directory that the program names cannot be used as it is."""
+
+    @classmethod
+    def missing(cls, path: str) -> FileAccessError:
+        return cls(
+            f"there is no file or directory {path}; give a path that exists on every machine of "
+            "the cluster"
+        )
+
+    @classmethod
+    def unreadable(cls, path: str, cause: BaseException) -> FileAccessError:
+        return cls(
+            f"cannot read {path}: {type(cause).__name__}: {cause}; check that it is whole and that "
+            "this user may read it, on every machine of the cluster"
+        )
+
+    @classmethod
+    def not_text(
+        cls, path: str, charset: str, offset: int, found: bytes, reason: str
+    ) -> FileAccessError:
+        return cls(
+            f"{path} is not text in {charset}: {reason} at byte {offset} ({found!r}); "
+            "name the character set that it is in, as in text_line_format('ISO-8859-1')"
+        )
+
+    @classmethod
+    def unwritable(cls, path: str, cause: BaseException) -> FileAccessError:
+        return cls(
+            f"cannot write to {path}: {type(cause).__name__}: {cause}; check that it is a "
+            "directory, has space, and that this user may write there"
+        )
+
+    @classmethod
+    def output_not_found(cls, path: str) -> FileAccessError:
+        return cls(
+            f"the driver does not find {path}, which a task has written; the output directory must "
+            "be the same one on every machine of the cluster (NFS, a Kubernetes volume, a FUSE "
+            "mount)"
+        )
+
+
 class LeaseHeldError(CheckpointError):
     """Another driver works on the same checkpoint directory."""
 
@@ -340,12 +413,19 @@ class JobFailedError(PenstockError, RuntimeError):
         return cls(f"job {job!r} failed: {type(cause).__name__}: {cause}")
 
 
+NO_JAVA = "there are no Flink Java objects behind Penstock, only Python"
+
+
 class UnsupportedFeatureError(PenstockError, NotImplementedError):
     """PyFlink or Flink has it; here it cannot work, or does not yet."""
 
     @classmethod
     def of(cls, feature: str, hint: str) -> UnsupportedFeatureError:
         return cls(f"{feature} is not supported; {hint}")
+
+    @classmethod
+    def no_java(cls, what: str) -> UnsupportedFeatureError:
+        return cls.of(what, NO_JAVA)
 
 
 class RefusedNameError(UnsupportedFeatureError, AttributeError):
@@ -355,13 +435,11 @@ class RefusedNameError(UnsupportedFeatureError, AttributeError):
 class RefusedImportError(UnsupportedFeatureError, ImportError):
     """The same for an import of a name or module, where Python swallows every AttributeError."""
 
-
-class PlannedNameError(RefusedNameError):
-    """A name of PyFlink's that is still to come."""
-
-
-class PlannedImportError(RefusedImportError):
-    """The same for an import of the name."""
+    @classmethod
+    def of_module(cls, name: str, hint: str) -> RefusedImportError:
+        error = cls(f"{name} is not supported; {hint}")
+        error.name = name
+        return error
 
 
 class RecordTooLargeError(PenstockError, ValueError):
@@ -386,8 +464,16 @@ class StateError(PenstockError, RuntimeError):
     def no_current_key(cls) -> StateError:
         return cls(
             "there is no current key here, so there is neither state of a key nor a timer: the "
-            "record came by an input that is not keyed; use them on the keyed side, or "
+            "record came by an input that is not keyed, or there is none, as in initialize_state "
+            "and snapshot_state; use them on the keyed side, or "
             "ctx.apply_to_keyed_state(descriptor, function) for all keys of the subtask"
+        )
+
+    @classmethod
+    def asked_elsewhere(cls, method: str) -> StateError:
+        return cls(
+            f"there is no {method}() here: a CheckpointedFunction asks for it in "
+            "initialize_state(context) and keeps the states that it declares there"
         )
 
 

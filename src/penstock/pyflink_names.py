@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from opcode import opmap
 from importlib import import_module
+from opcode import opmap
 from types import FrameType
 from typing import Any
 
@@ -39,7 +39,6 @@ ABSENT_MODULES = {
     "penstock.common.io": "an InputFormat is a Java class; write a Source in Python, or read with "
     "env.from_spark(spark.read.format(...).load(...))",
     "penstock.common.utils": NO_JAVA,
-    "penstock.datastream.async_data_stream": later("A17"),
     "penstock.datastream.connectors.cassandra": f"{_WRAPS_JAVA}Spark's: "
     + _SPARK_SINK.format("org.apache.spark.sql.cassandra")
     + f" to write a bounded stream, {_OWN_SINK}",
@@ -48,7 +47,6 @@ ABSENT_MODULES = {
     "penstock.datastream.connectors.elasticsearch": f"{_WRAPS_JAVA}Spark's: "
     + _SPARK_SINK.format("es")
     + f" to write a bounded stream, {_OWN_SINK}",
-    "penstock.datastream.connectors.file_system": later("G3"),
     "penstock.datastream.connectors.hybrid_source": "sources are read side by side here, and none "
     "waits for another's end; use union(...) of both, and in_event_time_order() behind key_by if "
     "the old records must come first",
@@ -142,6 +140,13 @@ _ROW_SCHEMAS = {
 MOVED_NAMES = {
     "penstock.common": _ROW_SCHEMAS,
     "penstock.common.serialization": _ROW_SCHEMAS,
+    "penstock.datastream": {
+        "ExternalizedCheckpointCleanup": "penstock.datastream.checkpoint_config",
+        **dict.fromkeys(
+            ("FsStateBackend", "MemoryStateBackend", "RocksDBStateBackend"),
+            "penstock.datastream.state_backend",
+        ),
+    },
     "penstock.datastream.connectors": {
         **dict.fromkeys(
             (
@@ -186,13 +191,86 @@ MOVED_NAMES = {
 }
 """By module and name, where Flink 1.x's programs still look for what has another place now."""
 
+_BACKEND = "the option state.backend.type"
+_RESTARTS = "the options restart-strategy.*"
+_RETENTION = "set_externalized_checkpoint_retention"
+_STORAGE = "the option execution.checkpointing.dir"
+_NOTHING = "nothing in its place, for it has no effect"
+_WINDOWS = "TumblingEventTimeWindows.of(size) or another assigner in "
+
+OLD_METHODS = {
+    **{
+        f"StreamExecutionEnvironment.{method}": instead
+        for method, instead in {
+            "add_default_kryo_serializer": _NOTHING,
+            "get_restart_strategy": _RESTARTS,
+            "get_state_backend": _BACKEND,
+            "register_type": _NOTHING,
+            "register_type_with_kryo_serializer": _NOTHING,
+            "set_restart_strategy": _RESTARTS,
+            "set_state_backend": _BACKEND,
+        }.items()
+    },
+    **{
+        f"ExecutionConfig.{method}": instead
+        for method, instead in {
+            "add_default_kryo_serializer": _NOTHING,
+            "disable_auto_type_registration": _NOTHING,
+            "get_default_input_dependency_constraint": _NOTHING,
+            "get_execution_mode": _NOTHING,
+            "get_execution_retry_delay": _RESTARTS,
+            "get_number_of_execution_retries": _RESTARTS,
+            "get_restart_strategy": _RESTARTS,
+            "register_kryo_type": _NOTHING,
+            "register_pojo_type": _NOTHING,
+            "register_type_with_kryo_serializer": _NOTHING,
+            "set_default_input_dependency_constraint": _NOTHING,
+            "set_execution_mode": _NOTHING,
+            "set_execution_retry_delay": _RESTARTS,
+            "set_number_of_execution_retries": _RESTARTS,
+            "set_restart_strategy": _RESTARTS,
+        }.items()
+    },
+    **{
+        f"CheckpointConfig.{method}": instead
+        for method, instead in {
+            "enable_externalized_checkpoints": _RETENTION,
+            "get_checkpoint_storage": _STORAGE,
+            "get_externalized_checkpoint_cleanup": "get_externalized_checkpoint_retention",
+            "is_prefer_checkpoint_for_recovery": _NOTHING,
+            "set_checkpoint_storage": _STORAGE,
+            "set_checkpoint_storage_dir": _STORAGE,
+            "set_externalized_checkpoint_cleanup": _RETENTION,
+            "set_prefer_checkpoint_for_recovery": _NOTHING,
+        }.items()
+    },
+    "DataStream.time_window_all": _WINDOWS + "window_all(...)",
+    "KeyedStream.time_window": _WINDOWS + "window(...)",
+}
+"""By class and method, what to use instead of what Flink 1.x had."""
+
+OLD_CLASSES = {
+    "penstock.common.execution_mode.ExecutionMode": _NOTHING,
+    "penstock.datastream.checkpoint_config.ExternalizedCheckpointCleanup": "its new name, "
+    "ExternalizedCheckpointRetention",
+    "penstock.datastream.state_backend.FsStateBackend": "HashMapStateBackend and "
+    "the option execution.checkpointing.dir",
+    "penstock.datastream.state_backend.MemoryStateBackend": "HashMapStateBackend",
+    "penstock.datastream.state_backend.RocksDBStateBackend": "EmbeddedRocksDBStateBackend and "
+    "the option execution.checkpointing.dir",
+    "penstock.datastream.time_characteristic.TimeCharacteristic": "a WatermarkStrategy, and "
+    "windows of event time or processing time",
+}
+"""By its full name, the same for a class, which works without a warning."""
+
+OLD_KEYWORDS = {"DataStream.key_by": {"key_type_info": "key_type"}}
+"""By class and method, parameters that had other names."""
+
 
 def refuse_module(name: str) -> None:
     """Raise if the module is one of PyFlink's that is not here."""
     if (reason := ABSENT_MODULES.get(name)) is not None:
-        error = RefusedImportError.of(name, reason)
-        error.name = name
-        raise error
+        raise RefusedImportError.of_module(name, reason)
 
 
 def missing_name(module: str) -> Callable[[str], Any]:

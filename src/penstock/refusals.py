@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import NO_JAVA, UnsupportedFeatureError
 
 C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
 
-NO_JAVA = "there are no Flink Java objects behind Penstock, only Python"
+__all__ = ["NO_JAVA", "later", "reason_of", "refusal", "refuses", "refusing"]
 
 
 def refusing(reasons: dict[str, str]) -> Callable[[C], C]:
@@ -42,6 +43,16 @@ def refusal(what: str, reason: str, name: str) -> Callable[..., NoReturn]:
     refuse.__doc__ = f"Not supported: {reason}."
     refuse.__dict__["refused_because"] = reason
     return refuse
+
+
+def refuses(reason: str) -> Callable[[F], F]:
+    """Mark a method that refuses in a way of its own, such as by a future that fails."""
+
+    def mark(method: F) -> F:
+        method.__dict__["refused_because"] = reason
+        return method
+
+    return mark
 
 
 def reason_of(member: Any) -> str | None:

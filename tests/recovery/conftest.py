@@ -124,7 +124,7 @@ def _command(pid: int) -> str:
 class Counted:
     """What can be read in the sink's directory."""
 
-    rows: list[tuple[str, int, int, int]]
+    rows: list[Any]
     files: list[str]
     strays: list[str]
     """Names that a reader of the directory would see and that no commit made."""
@@ -208,10 +208,11 @@ class CountingJob:
     def _marker(self, crash_at: str) -> Path:
         return self.directory / f"crashed-{crash_at}"
 
-    def counted(self) -> Counted:
-        rows: list[tuple[str, int, int, int]] = []
+    def counted(self, sink: str = "") -> Counted:
+        """What a sink has committed; of a program with several, the one in this directory."""
+        rows: list[Any] = []
         files, strays = [], []
-        for path in sorted(self.output.iterdir()):
+        for path in sorted((self.output / sink).iterdir()):
             if path.name.startswith("part-"):
                 files.append(path.name)
                 rows += [tuple(json.loads(line)) for line in path.read_text().splitlines()]

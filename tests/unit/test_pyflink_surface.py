@@ -47,7 +47,7 @@ def test_nothing_is_missing(findings: list[Any]) -> None:
 def test_the_page_is_up_to_date(
     scripts: tuple[ModuleType, ModuleType], findings: list[Any]
 ) -> None:
-    comparing, writing = scripts
+    _, writing = scripts
     assert writing.PAGE.read_text() == writing.page(findings), (
         "run scripts/update_compatibility_page.py"
     )
@@ -99,9 +99,7 @@ def test_compatible_signatures(
     scripts: tuple[ModuleType, ModuleType], wanted: str, there: Any, problem: str | None
 ) -> None:
     parameters = scripts[0].Parameters
-    found = scripts[0].misfit(
-        parameters.parse(wanted).without_java(), parameters.of(there)
-    )
+    found = scripts[0].misfit(parameters.parse(wanted).without_java(), parameters.of(there))
     assert found == problem
 
 
@@ -122,7 +120,7 @@ def test_imports_of_absent_things_explain() -> None:
         from penstock.datastream.functions import InternalWindowFunction  # noqa: F401
     with pytest.raises(RefusedImportError, match="row G1"):
         from penstock.datastream.connectors import FlinkKafkaConsumer  # noqa: F401
-    with pytest.raises(ModuleNotFoundError, match="No module named 'penstock.nothing'"):
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'penstock\.nothing'"):
         importlib.import_module("penstock.nothing")
     with pytest.raises(ImportError, match="cannot import name 'Nothing'"):
         from penstock.datastream.functions import Nothing  # noqa: F401

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from penstock import options
+from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.time import Duration, Time, to_millis
 from penstock.errors import InvalidArgumentError
 
-__all__ = ["RestartStrategies", "RestartStrategyConfiguration", "restart_strategy_from"]
+__all__ = [
+    "RestartStrategies",
+    "RestartStrategyConfiguration",
+    "restart_strategy_from",
+    "set_restart_strategy",
+]
 
 Span: TypeAlias = int | Duration | Time | dt.timedelta
 
@@ -216,6 +222,48 @@ def restart_strategy_from(config: Configuration) -> RestartStrategyConfiguration
         config.get(options.EXPONENTIAL_JITTER),
         config.get(options.EXPONENTIAL_ATTEMPTS),
     )
+
+
+def set_restart_strategy(config: Configuration, strategy: RestartStrategyConfiguration) -> None:
+    """Write a strategy into a configuration, where `restart_strategy_from` finds it."""
+    if isinstance(strategy, _FallBack):
+        config.set(options.RESTART_STRATEGY, None)
+        return
+    kinds: dict[type, tuple[str, dict[ConfigOption[Any], str]]] = {
+        _NoRestart: ("none", {}),
+        _FixedDelay: (
+            "fixed-delay",
+            {
+                options.FIXED_DELAY_ATTEMPTS: "restart_attempts",
+                options.FIXED_DELAY_DELAY: "delay_millis",
+            },
+        ),
+        _FailureRate: (
+            "failure-rate",
+            {
+                options.FAILURE_RATE_MAX_FAILURES: "max_failure_rate",
+                options.FAILURE_RATE_INTERVAL: "failure_interval_millis",
+                options.FAILURE_RATE_DELAY: "delay_millis",
+            },
+        ),
+        _ExponentialDelay: (
+            "exponential-delay",
+            {
+                options.EXPONENTIAL_INITIAL_BACKOFF: "initial_backoff_millis",
+                options.EXPONENTIAL_MAX_BACKOFF: "max_backoff_millis",
+                options.EXPONENTIAL_MULTIPLIER: "backoff_multiplier",
+                options.EXPONENTIAL_RESET_THRESHOLD: "reset_backoff_threshold_millis",
+                options.EXPONENTIAL_JITTER: "jitter_factor",
+                options.EXPONENTIAL_ATTEMPTS: "attempts",
+            },
+        ),
+    }
+    if type(strategy) not in kinds:
+        raise InvalidArgumentError.of("a restart strategy", "made with RestartStrategies", strategy)
+    kind, fields = kinds[type(strategy)]
+    config.set(options.RESTART_STRATEGY, kind)
+    for option, field in fields.items():
+        config.set(option, getattr(strategy, field))
 
 
 def _in_millis(strategy: RestartStrategyConfiguration, field: str) -> None:

@@ -49,7 +49,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """Text in one character set."""
 
     def __init__(self, charset: str = "UTF-8") -> None:
-        self._charset = _known_charset(charset)
+        self._charset = known_charset(charset)
 
     def serialize(self, value: Any) -> bytes:
         if not isinstance(value, str):
@@ -107,7 +107,7 @@ class Encoder(ABC):
 
 class _LineEncoder(Encoder):
     def __init__(self, charset: str) -> None:
-        self._charset = _known_charset(charset)
+        self._charset = known_charset(charset)
 
     def encode(self, value: Any) -> bytes:
         return f"{value}\n".encode(self._charset)
@@ -120,7 +120,7 @@ class BulkWriterFactory(ABC):
     def create(self, path: str) -> Any: ...
 
 
-def _known_charset(charset: str) -> str:
+def known_charset(charset: str) -> str:
     try:
         return codecs.lookup(charset).name
     except (LookupError, TypeError):

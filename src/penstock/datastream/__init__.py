@@ -10,9 +10,10 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import PlannedImportError, PlannedNameError
+from penstock.pyflink_names import find_name
 
 if TYPE_CHECKING:
+    from penstock.datastream.async_data_stream import AsyncDataStream
     from penstock.datastream.checkpoint_config import CheckpointConfig
     from penstock.datastream.checkpoint_storage import (
         CheckpointStorage,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         DataStream,
         DataStreamSink,
         KeyedStream,
+        SplitStream,
         WindowedStream,
     )
     from penstock.datastream.execution_mode import RuntimeExecutionMode
@@ -41,16 +43,22 @@ if TYPE_CHECKING:
         AsyncRetryPredicate,
         AsyncRetryStrategy,
         BroadcastProcessFunction,
+        CheckpointedFunction,
+        CheckpointListener,
         CoFlatMapFunction,
         CoMapFunction,
         CoProcessFunction,
         FilterFunction,
         FlatMapFunction,
+        FunctionInitializationContext,
+        FunctionSnapshotContext,
         KeyedBroadcastProcessFunction,
         KeyedCoProcessFunction,
         KeyedProcessFunction,
         KeySelector,
+        ListCheckpointed,
         MapFunction,
+        OutputSelector,
         Partitioner,
         ProcessFunction,
         ProcessJoinFunction,
@@ -85,9 +93,10 @@ if TYPE_CHECKING:
         WindowAssigner,
     )
 
-# The one list of names, by the module that defines them. Once a planned class exists, move its
-# name here from `_PLANNED`, and into the two blocks that type checkers and linters read.
+# The one list of names, by the module that defines them. A new one goes into the two blocks that
+# type checkers and linters read as well.
 _MODULES = {
+    "async_data_stream": ("AsyncDataStream",),
     "checkpoint_config": ("CheckpointConfig",),
     "checkpoint_storage": (
         "CheckpointStorage",
@@ -104,6 +113,7 @@ _MODULES = {
         "DataStream",
         "DataStreamSink",
         "KeyedStream",
+        "SplitStream",
         "WindowedStream",
     ),
     "execution_mode": ("RuntimeExecutionMode",),
@@ -114,16 +124,22 @@ _MODULES = {
         "AsyncRetryPredicate",
         "AsyncRetryStrategy",
         "BroadcastProcessFunction",
+        "CheckpointListener",
+        "CheckpointedFunction",
         "CoFlatMapFunction",
         "CoMapFunction",
         "CoProcessFunction",
         "FilterFunction",
         "FlatMapFunction",
+        "FunctionInitializationContext",
+        "FunctionSnapshotContext",
         "KeySelector",
         "KeyedBroadcastProcessFunction",
         "KeyedCoProcessFunction",
         "KeyedProcessFunction",
+        "ListCheckpointed",
         "MapFunction",
+        "OutputSelector",
         "Partitioner",
         "ProcessFunction",
         "ProcessJoinFunction",
@@ -160,14 +176,10 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
-# PyFlink has these; the rows are those of docs/features.md.
-_PLANNED = {
-    "AsyncDataStream": "A17",
-}
-
 __all__ = [
     "AggregateFunction",
     "AllWindowedStream",
+    "AsyncDataStream",
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
@@ -175,7 +187,9 @@ __all__ = [
     "BroadcastProcessFunction",
     "BroadcastStream",
     "CheckpointConfig",
+    "CheckpointListener",
     "CheckpointStorage",
+    "CheckpointedFunction",
     "CheckpointingMode",
     "CoFlatMapFunction",
     "CoMapFunction",
@@ -191,6 +205,8 @@ __all__ = [
     "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatMapFunction",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "GlobalWindow",
     "HashMapStateBackend",
     "JobManagerCheckpointStorage",
@@ -199,9 +215,11 @@ __all__ = [
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStream",
+    "ListCheckpointed",
     "MapFunction",
     "MemorySize",
     "MergingWindowAssigner",
+    "OutputSelector",
     "OutputTag",
     "Partitioner",
     "PredefinedOptions",
@@ -214,6 +232,7 @@ __all__ = [
     "SinkFunction",
     "SlotSharingGroup",
     "SourceFunction",
+    "SplitStream",
     "StateBackend",
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
@@ -230,16 +249,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLANNED:
-        # `from … import name` asks for the attribute first, and would turn an AttributeError into
-        # its own "cannot import name", without our explanation.
-        importing = sys._getframe(1).f_code.co_name == "_handle_fromlist"
-        raise (PlannedImportError if importing else PlannedNameError).of(
-            f"penstock.datastream.{name}",
-            f"it comes with row {_PLANNED[name]} of docs/features.md",
-        )
     if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return find_name(__name__, name, sys._getframe(1))
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value

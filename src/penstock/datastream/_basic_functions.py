@@ -104,6 +104,15 @@ class Function(ABC):  # noqa: B024 - each kind of function has its own duties
         """Release what `open` took."""
 
 
+class WrappingFunction(Function):
+    """Stands around a user's function, which takes part in checkpoints as if it stood alone."""
+
+    @property
+    @abstractmethod
+    def user_function(self) -> Any:
+        """A function, or any callable."""
+
+
 class MapFunction(Function):
     """One value in, one value out."""
 
@@ -196,6 +205,14 @@ class FilterFunction(Function):
     @abstractmethod
     def filter(self, value: Any) -> bool:
         """True to keep `value`."""
+
+
+class OutputSelector(Function):
+    """Names the outputs of a split stream that a record goes to, as in Flink 1.x."""
+
+    @abstractmethod
+    def select(self, value: Any) -> Iterable[str]:
+        """The names: none, one or several."""
 
 
 class Partitioner(Function):

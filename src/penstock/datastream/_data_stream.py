@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, overload
 
 from penstock.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream._old_names import OldStreamMethods
 from penstock.datastream._operator_settings import OperatorSettings
 from penstock.datastream._stream_arguments import (
     declared_type,
     function_or_callable,
     instance_of,
     partition_function,
-    refusing,
     selector_of,
     time_assigner,
 )
 from penstock.datastream.closeable_iterator import CloseableIterator
+from penstock.datastream.connectors._file_sink import StreamingFileSink
 from penstock.datastream.connectors.base import Sink, SupportsPreprocessing
 from penstock.datastream.connectors.collect_sink import CollectSink
 from penstock.datastream.connectors.print_sink import PrintSink
@@ -28,6 +29,7 @@ from penstock.datastream.functions import (
     FlatMapFunction,
     KeySelector,
     MapFunction,
+    OutputSelector,
     Partitioner,
     ProcessFunction,
     SinkFunction,
@@ -37,6 +39,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import WindowAssigner
 from penstock.datastream.windowed_stream import AllWindowedStream, count_windowed
+from penstock.deprecation import old_keywords
 from penstock.errors import InvalidArgumentError
 from penstock.graph.location import user_location
 from penstock.graph.partitioning import (
@@ -51,6 +54,7 @@ from penstock.graph.partitioning import (
     Shuffle,
 )
 from penstock.graph.stream_graph import Chaining, Edge, Node
+from penstock.refusals import refusing
 from penstock.runtime.fields import getter, tuple_getter
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.sinks import CallSink, WriteSink
@@ -79,7 +83,7 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
         ),
     }
 )
-class DataStream(OperatorSettings):
+class DataStream(OperatorSettings, OldStreamMethods):
     """A stream of records. Immutable: every method leaves it as it is and returns another."""
 
     def __init__(
@@ -300,8 +304,15 @@ class DataStream(OperatorSettings):
         node = self._operator("get_side_output")
         return DataStream(self._env, (Edge(node.id, tag=output_tag.tag_id),), output_tag.type_info)
 
+    def split(
+        self, output_selector: Callable[[Any], Iterable[str]] | OutputSelector
+    ) -> split_stream.SplitStream:
+        """Name the outputs of each record: none, one or several; `.select(name)` gives one."""
+        return split_stream.SplitStream(self._before_key_by(), output_selector)
+
     # How records travel to the next operator
 
+    @old_keywords("DataStream")
     def key_by(self, key_selector: Selector, key_type: TypeLike = None) -> keyed_stream.KeyedStream:
         """Records of one key to one subtask, where the key has its state.
 
@@ -374,6 +385,8 @@ class DataStream(OperatorSettings):
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
         """Call a function with every record; again with some after a failure."""
+        if isinstance(sink_func, StreamingFileSink):
+            return self.sink_to(sink_func.sink)
         function = instance_of("add_sink", (SinkFunction,), sink_func)
         return self._end("Sink: Unnamed", CallSink(function))
 
@@ -381,10 +394,8 @@ class DataStream(OperatorSettings):
         """Write with a sink that takes part in checkpoints."""
         operator = WriteSink(instance_of("sink_to", (Sink,), sink))
         transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
-        prepared = self if transformer is None else transformer.apply(self)
-        return instance_of("a sink's preprocessing", (DataStream,), prepared)._end(
-            "Sink: Writer", operator
-        )
+        prepared: DataStream = self if transformer is None else transformer.apply(self)
+        return prepared._end("Sink: Writer", operator)
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print every record on the driver's standard output.
@@ -432,7 +443,7 @@ class DataStream(OperatorSettings):
         return self
 
     def cache(self) -> CachedDataStream:
-        """Accepted and without effect: each job computes the stream; to_spark().cache() keeps it."""
+        """Accepted and without effect: each job computes it; to_spark().cache() would keep it."""
         return CachedDataStream(self._env, self._edges, self._type)
 
     def to_spark(self, schema: Any = None) -> DataFrame:
@@ -453,4 +464,5 @@ from penstock.datastream import (  # noqa: E402
     broadcast_stream,
     connected_streams,
     keyed_stream,
+    split_stream,
 )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.datastream._basic_functions import WrappingFunction
 from penstock.datastream.functions import Function, RuntimeContext, WindowFunction
 
 
@@ -58,12 +59,16 @@ class KeyOfEither:
         return self.second(marked.value)
 
 
-class _OfBoth(WindowFunction[Any, Any, Any, Any]):
+class _OfBoth(WindowFunction[Any, Any, Any, Any], WrappingFunction):
     """Around a user's function of two streams, or a plain callable."""
 
     def __init__(self, function: Any, method: str) -> None:
         self._function = function
         self._method = method
+
+    @property
+    def user_function(self) -> Any:
+        return self._function
 
     def open(self, runtime_context: RuntimeContext) -> None:
         if isinstance(self._function, Function):

@@ -14,6 +14,7 @@ from penstock.datastream.connectors.base import Sink
 from penstock.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
+    AsyncFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoGroupFunction,
@@ -29,6 +30,7 @@ from penstock.datastream.functions import (
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
+    OutputSelector,
     Partitioner,
     ProcessAllWindowFunction,
     ProcessFunction,
@@ -40,8 +42,6 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.window import Evictor, Trigger, WindowAssigner
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError, short_repr
-from penstock.refusals import later as later
-from penstock.refusals import refusing as refusing
 from penstock.runtime.fields import getter, tuple_getter
 from penstock.runtime.operators.timestamps import AssignTime
 
@@ -70,10 +70,12 @@ _HOME: dict[type, str] = {
     WindowAssigner: "window",
     Trigger: "window(...).trigger",
     Evictor: "window(...).evictor",
+    AsyncFunction: "AsyncDataStream.unordered_wait",
     ProcessJoinFunction: "key_by(...).interval_join(other).between(...).process",
     SinkFunction: "add_sink",
     Sink: "sink_to",
     KeySelector: "key_by",
+    OutputSelector: "split",
     Partitioner: "partition_custom",
 }
 

@@ -8,6 +8,7 @@ from penstock.datastream.closeable_iterator import CloseableIterator
 from penstock.datastream.connected_streams import ConnectedStreams
 from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.split_stream import SplitStream
 from penstock.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "KeyedStream",
+    "SplitStream",
     "WindowedStream",
 ]

@@ -1,8 +1,8 @@
 """The functions users write, under PyFlink's names.
 
 Plain functions live in `_basic_functions`, process functions and their contexts in
-`_process_functions`, those of joins in `_join_functions`, asynchronous ones in `_async_functions`;
-all are reachable from this module.
+`_process_functions`, those of joins in `_join_functions`, asynchronous ones in `_async_functions`,
+what takes part in checkpoints in `_checkpointed_functions`; all are reachable from this module.
 Functions travel to workers by pickle, so nothing here may import the driver or the runtime.
 """
 
@@ -24,12 +24,20 @@ from penstock.datastream._basic_functions import (
     KeyedStateStore,
     KeySelector,
     MapFunction,
+    OutputSelector,
     Partitioner,
     ReduceFunction,
     ReduceFunctionWrapper,
     RuntimeContext,
     SinkFunction,
     SourceFunction,
+)
+from penstock.datastream._checkpointed_functions import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    ListCheckpointed,
 )
 from penstock.datastream._join_functions import (
     CoGroupFunction,
@@ -63,6 +71,8 @@ __all__ = [
     "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "CheckpointListener",
+    "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoGroupFunction",
     "CoMapFunction",
@@ -71,13 +81,17 @@ __all__ = [
     "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
+    "ListCheckpointed",
     "MapFunction",
+    "OutputSelector",
     "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",

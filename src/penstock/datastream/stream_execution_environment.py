@@ -16,14 +16,15 @@ from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.time import to_millis
-from penstock.common.typeinfo import TypeInformation, type_info_of
+from penstock.common.typeinfo import TypeInformation, Types, type_info_of
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream._data_stream import DataStream
 from penstock.datastream._environment_settings import REFUSED, EnvironmentSettings
-from penstock.datastream._stream_arguments import refusing, time_assigner
+from penstock.datastream._stream_arguments import time_assigner
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.closeable_iterator import CloseableIterator
+from penstock.datastream.connectors._file_source import FileSource, StreamFormat
 from penstock.datastream.connectors.base import Committable, Source
 from penstock.datastream.connectors.collection import CollectionSource
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
@@ -46,6 +47,7 @@ from penstock.graph.location import user_location
 from penstock.graph.stream_graph import MAX_PARALLELISM, Edge, Node, StreamGraph
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
 from penstock.plan.translate import PlanDefaults
+from penstock.refusals import refusing
 from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import PhysicalPlan
@@ -192,6 +194,12 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         source = NumberSequenceSource(start, end)
         return self._add_source("Sequence Source", PythonSource(source), None)
 
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """A stream of the lines of a file, or of all files below a directory."""
+        lines = StreamFormat.text_line_format(charset_name)
+        source = FileSource.for_record_stream_format(lines, file_path).build()
+        return self._add_source("Text File Source", PythonSource(source), Types.STRING())
+
     def from_source(
         self,
         source: Source,
@@ -208,6 +216,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         time = None
         if watermark_strategy not in (None, WatermarkStrategy.no_watermarks()):
             time = time_assigner(watermark_strategy, aligned=True)
+            if time.needs_timestamps and not source.gives_timestamps:
+                time = None
         return self._add_source(source_name, PythonSource(source, time), declared)
 
     def from_spark(

@@ -60,7 +60,6 @@ from penstock.datastream._windows import (
     TimeWindow,
     Window,
 )
-
 from penstock.pyflink_names import missing_name
 
 __all__ = [

@@ -2,20 +2,20 @@
 
 State is found by operator uid and key group. A vertex whose operators and parallelism are as they
 were keeps its chains of files; any other gets a first link that names every file with a part of
-its state, which its subtasks then filter. What operators keep beside keyed state goes to each of
-their new subtasks, from all of the old ones.
+its state, which its subtasks then filter. What operators keep beside keyed state is dealt out anew,
+each state by its rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from penstock.common.digests import text_digest
 from penstock.errors import CheckpointMismatchError
-from penstock.runtime.physical import PhysicalOperator, PhysicalPlan, Vertex
-from penstock.state.broadcast_state import KIND as BROADCAST
+from penstock.runtime.physical import PhysicalPlan, Vertex
 from penstock.state.key_groups import key_group_range
+from penstock.state.redistribution import OWN, as_text, dealt_out, kept_by, packed
 from penstock.state.waiting import WAITING
 from penstock.storage.file_info import FileInfo
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState, VertexState
@@ -63,7 +63,7 @@ def _check_operators(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
     """State or positions that no operator takes would be lost in silence: refuse."""
     known = _uids(plan)
     with_state = {name for file in manifest.files() for name in file.operators}
-    with_state |= {uid for uid in _kept(manifest) if _is_broadcast(manifest, uid)}
+    with_state |= _with_operator_state(manifest)
     orphans = sorted((with_state | set(manifest.sources)) - known)
     if orphans:
         raise CheckpointMismatchError(
@@ -104,27 +104,25 @@ def _vertex(manifest: Manifest, vertex: Vertex) -> VertexState:
     )
     if before is not None and same:
         return before
+    kept = _dealt_out(manifest, vertex)
     return VertexState(
         operators,
         vertex.parallelism,
         vertex.max_parallelism,
-        tuple(_subtask(manifest, vertex, subtask) for subtask in range(vertex.parallelism)),
+        tuple(_subtask(manifest, vertex, subtask, own) for subtask, own in enumerate(kept)),
     )
 
 
-def _subtask(manifest: Manifest, vertex: Vertex, subtask: int) -> SubtaskState:
+def _subtask(
+    manifest: Manifest, vertex: Vertex, subtask: int, kept: Mapping[str, bytes]
+) -> SubtaskState:
     mine = key_group_range(subtask, vertex.max_parallelism, vertex.parallelism)
     uids = {operator.uid for operator in vertex.operators}
     files = tuple(file for file in _owned_files(manifest) if file.overlaps(mine, uids))
-    kept = _kept(manifest)
     state = SubtaskState(
         "",
         watermark=_watermark(manifest.vertices.get(vertex.uid)),
-        operators={
-            operator.uid: _of_subtask(kept[operator.uid], operator, subtask)
-            for operator in vertex.operators
-            if operator.uid in kept
-        },
+        operators={uid: as_text(data) for uid, data in kept.items()},
     )
     if not files:
         return state
@@ -132,26 +130,29 @@ def _subtask(manifest: Manifest, vertex: Vertex, subtask: int) -> SubtaskState:
     return replace(state, chain=(ChainLink(version, files),))
 
 
-def _kept(manifest: Manifest) -> dict[str, tuple[str, ...]]:
-    """What each operator keeps beside keyed state, of each subtask that has something."""
-    found: dict[str, tuple[str, ...]] = {}
-    for vertex in manifest.vertices.values():
-        for subtask in vertex.subtasks:
-            for uid, parts in subtask.operators.items():
-                found[uid] = found.get(uid, ()) + parts
+def _dealt_out(manifest: Manifest, vertex: Vertex) -> list[dict[str, bytes]]:
+    """For each new subtask, what its operators keep beside keyed state."""
+    found: list[dict[str, bytes]] = [{} for _ in range(vertex.parallelism)]
+    for operator in vertex.operators:
+        uid = operator.uid
+        for before in manifest.vertices.values():
+            if any(uid in subtask.operators for subtask in before.subtasks):
+                kept = [kept_by(subtask, uid) for subtask in before.subtasks]
+                for index, states in enumerate(dealt_out(kept, vertex.parallelism)):
+                    if (data := packed(states)) is not None:
+                        found[index][uid] = data
     return found
 
 
-def _of_subtask(kept: tuple[str, ...], operator: PhysicalOperator, subtask: int) -> tuple[str, ...]:
-    """All of it, for the operator to choose from; of what is the same everywhere, one part."""
-    if getattr(operator.operator, "replicated", False):
-        return (kept[subtask % len(kept)],)
-    return kept
-
-
-def _is_broadcast(manifest: Manifest, uid: str) -> bool:
-    types = manifest.state_types.get(uid, {})
-    return any(described["kind"] == BROADCAST for described in types.values())
+def _with_operator_state(manifest: Manifest) -> set[str]:
+    """The operators with state that is the user's, not their own."""
+    return {
+        uid
+        for vertex in manifest.vertices.values()
+        for subtask in vertex.subtasks
+        for uid in subtask.operators
+        if any(state.rule != OWN for state in kept_by(subtask, uid).values())
+    }
 
 
 def _watermark(before: VertexState | None) -> int | None:

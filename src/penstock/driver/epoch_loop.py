@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import logging
 import math
+import pickle
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,12 +19,14 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.driver.acceptance import judge
 from penstock.driver.committers import Prepared, prepared_by, stored_in
 from penstock.driver.source_time import SourceTime
+from penstock.driver.splits import FoundSplits
 from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.physical import PhysicalOperator, PhysicalPlan
 from penstock.runtime.watermarks import MIN_TIMESTAMP
+from penstock.state.redistribution import as_text
 from penstock.state.state_types import check_types
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.crash_points import reach
@@ -97,6 +100,8 @@ class EpochLoop:
         self._time = SourceTime(plan)
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
+        self.look_for_splits: Callable[[], FoundSplits] = dict
+        """Asks the sources whether there is more to read."""
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
 
@@ -131,9 +136,11 @@ class EpochLoop:
         )
 
     def _read_to_its_end(self, head: PhysicalOperator) -> bool:
-        positions = self._positions(head.uid)
-        finished = (positions.get(s.split_id, ("", False))[1] for s in self.plan.splits[head.uid])
+        finished = (self._is_read(head.uid, s.split_id) for s in self.plan.splits[head.uid])
         return bool(head.operator.bounded) and all(finished)
+
+    def _is_read(self, uid: str, split: str) -> bool:
+        return self._positions(uid).get(split, ("", False))[1]
 
     def _positions(self, uid: str) -> Mapping[str, tuple[str, bool]]:
         if self.base is None or uid not in self.base.sources:
@@ -186,6 +193,25 @@ class EpochLoop:
             _log.warning("epoch %d is run again: %s", order.epoch, conflict)
         raise RunAgain
 
+    @property
+    def awaited(self) -> tuple[int, ...]:
+        """The vertices that wait to be told of the last epoch."""
+        if self.base is None or not self.base.final:
+            return ()
+        listeners = set(self.base.listeners)
+        return tuple(
+            vertex.index
+            for vertex in self.plan.vertices
+            if not listeners.isdisjoint(operator.uid for operator in vertex.operators)
+        )
+
+    def say_farewell(self, execute: Execute) -> None:
+        """Tell them; there is no next epoch to do it. Repeated if the driver dies meanwhile."""
+        order = replace(self._order(None, final=True), farewell=self.awaited)
+        for acknowledgement in execute(order):
+            if acknowledgement.error is not None:
+                raise pickle.loads(acknowledgement.error)
+
     def failed(self) -> None:
         """An attempt at the next epoch was lost."""
         self._attempts += 1
@@ -209,10 +235,14 @@ class EpochLoop:
         epoch = 0 if base is None else base.epoch + 1
         positions = {}
         tokens = {}
+        found = self.look_for_splits()
         if base is not None:
             for uid, source in base.sources.items():
+                known = found.get(uid, {})
                 for split, position in source.positions.items():
-                    positions[f"{uid}|{split}"] = position
+                    # Nobody is told of what was found and read: it would be more and more.
+                    if split not in known or not position[1]:
+                        positions[f"{uid}|{split}"] = position
             for vertex in self.plan.vertices:
                 for index, subtask in enumerate(base.vertices[vertex.uid].subtasks):
                     tokens[subtask_name(vertex.index, index)] = subtask.token
@@ -227,6 +257,10 @@ class EpochLoop:
             tokens=tokens,
             frozen_edges=tuple(sorted(self._frozen_edges)),
             positions=positions,
+            splits={
+                uid: [told for split, told in splits.items() if not self._is_read(uid, split)]
+                for uid, splits in found.items()
+            },
             ended=self._ended(batch),
             times=self._time.times(clock),
             slowest=self._time.slowest(),
@@ -328,6 +362,7 @@ class EpochLoop:
             rows_read=self._rows_read(acknowledgements),
             state_types=types,
             committables=self._durable(acknowledgements, order.epoch),
+            listeners=self._listeners(acknowledgements),
             final=order.final,
         )
 
@@ -347,6 +382,11 @@ class EpochLoop:
             if isinstance(head.operator, SparkSource):
                 found[head.uid] = found.get(head.uid, 0) + sum(a.records_in.values())
         return found
+
+    def _listeners(self, acknowledgements: list[Acknowledgement]) -> tuple[str, ...]:
+        known = {o.uid for vertex in self.plan.vertices for o in vertex.operators}
+        before = set() if self.base is None else known.intersection(self.base.listeners)
+        return tuple(sorted(before.union(*(a.listeners for a in acknowledgements))))
 
     def _durable(
         self, acknowledgements: list[Acknowledgement], epoch: int
@@ -418,10 +458,7 @@ def _advanced(
     if acknowledgement is None:
         return before
     files = tuple(FileInfo.from_json(file) for file in acknowledgement.files)
-    operators = {
-        uid: (base64.b64encode(data).decode(),)
-        for uid, data in acknowledgement.operator_state.items()
-    }
+    operators = {uid: as_text(data) for uid, data in acknowledgement.operator_state.items()}
     return replace(
         before.with_segment(acknowledgement.token, epoch, files),
         watermark=acknowledgement.watermark,

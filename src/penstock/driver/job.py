@@ -30,10 +30,12 @@ from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
-from penstock.driver.splits import with_splits
+from penstock.driver.splits import SplitDiscovery, with_splits
 from penstock.errors import (
+    AsyncTimeoutError,
     CheckpointUnwritableError,
     EngineError,
+    FileAccessError,
     JobCancelledError,
     PenstockError,
     SinkCommitError,
@@ -42,6 +44,7 @@ from penstock.errors import (
 )
 from penstock.graph.stream_graph import Node
 from penstock.plan.translate import PlanDefaults, translate
+from penstock.refusals import later, refuses
 from penstock.runtime.physical import JobSettings, PhysicalPlan
 from penstock.runtime.plan_file import dump_plan, plan_name
 from penstock.runtime.stores import remove_stores
@@ -63,13 +66,22 @@ _TOLERATED_DELAY_MILLIS = 1000
 _GONE = ".gone-"
 
 # What may go better next time. Other errors are in the program or its settings.
-_WORTH_A_RESTART = (EngineError, UserFunctionError, SinkCommitError, CheckpointUnwritableError)
+_WORTH_A_RESTART = (
+    EngineError,
+    UserFunctionError,
+    AsyncTimeoutError,
+    SinkCommitError,
+    CheckpointUnwritableError,
+    FileAccessError,
+)
 
 
 class Executor(Protocol):
     """Runs epochs of a plan until the input ends or it is told to stop."""
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None: ...
+
+    def say_farewell(self, loop: EpochLoop) -> None: ...
 
     def close(self) -> None: ...
 
@@ -211,6 +223,7 @@ class Job:
                 self._checkpoints.get_min_pause_between_checkpoints() / 1000,
             )
             loop.transform = keeper.transform
+            loop.look_for_splits = SplitDiscovery(plan, self._fs, self.layout).look
             self.status = JobStatus.RUNNING
             try:
                 self._run_with_restarts(plan, plan_path, loop)
@@ -255,9 +268,15 @@ class Job:
                 loop.recover()
                 if not loop.ended:
                     executor.run(loop, self._stop.is_set)
+                if loop.awaited:
+                    executor.say_farewell(loop)
                 return
             except RunAgain:
                 continue
+            except JobCancelledError:
+                if not self._stop.is_set():
+                    raise
+                return  # a task that waited has noticed
             except KeyboardInterrupt:
                 self.interrupt()
                 raise
@@ -327,6 +346,9 @@ class Job:
                 self._fs.delete_tree(os.path.join(self._directory, name))
 
 
+_NO_SAVEPOINTS = f"every epoch is a checkpoint; use those, until {later('F5')}"
+
+
 class RunningJob(JobClient):
     """A job in a thread of its own."""
 
@@ -379,11 +401,13 @@ class RunningJob(JobClient):
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         return CompletableFuture(self._result)
 
+    @refuses(_NO_SAVEPOINTS)
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
         return CompletableFuture.failed(_no_savepoints())
 
+    @refuses(_NO_SAVEPOINTS)
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         return CompletableFuture.failed(_no_savepoints())
 
@@ -410,7 +434,7 @@ def _refuse_recovery_path(configuration: Configuration) -> None:
 
 
 def _no_savepoints() -> PenstockError:
-    return UnsupportedFeatureError.of("savepoints", "every epoch is a checkpoint; use those")
+    return UnsupportedFeatureError.of("savepoints", _NO_SAVEPOINTS)
 
 
 def _check_bounded(plan: PhysicalPlan) -> None:

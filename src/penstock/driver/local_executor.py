@@ -17,6 +17,7 @@ from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.payload import ACKNOWLEDGEMENT, Row, read_header
 from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.plan_file import load_plan
+from penstock.runtime.stopping import start, stop
 from penstock.runtime.tasks import read_acknowledgement, run_python_sources, run_stage
 
 _IDLE_SECONDS = 0.02
@@ -34,6 +35,7 @@ class LocalExecutor:
                     "the Spark executor; set penstock.executor to spark"
                 )
         self._plan = load_plan(plan_path)
+        start(self._plan.settings.run_id)
         self._interval = interval
         self._closed = threading.Event()
 
@@ -55,6 +57,10 @@ class LocalExecutor:
             earliest = started + max(self._interval, _IDLE_SECONDS if idle else 0)
         if not stopping():
             _close(loop, self.execute, final=True)
+
+    def say_farewell(self, loop: EpochLoop) -> None:
+        """Let who listens hear of the job's last epoch."""
+        loop.say_farewell(self.execute)
 
     def execute(self, order: EpochOrder) -> list[Acknowledgement]:
         """One epoch: all stages, each task after the other."""
@@ -95,8 +101,9 @@ class LocalExecutor:
         )
 
     def close(self) -> None:
-        """End waiting."""
+        """End waiting, that of tasks included."""
         self._closed.set()
+        stop(self._plan.settings.run_id)
 
 
 def _close(

@@ -82,6 +82,13 @@ class SparkExecutor:
         self._ended = threading.Event()
         self._query: Any = None
         self._busy = False
+        self._waits = any(
+            getattr(described.operator, "waits", False)
+            for vertex in plan.vertices
+            for described in vertex.operators
+        )
+        self._tag = f"penstock-{plan.settings.run_id}"
+        self._collecting = False
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """Epochs until the input ends or `stopping` says so."""
@@ -95,9 +102,22 @@ class SparkExecutor:
         if not stopping():
             self._extra_epoch(loop, final=True)
 
+    def say_farewell(self, loop: EpochLoop) -> None:
+        """Let who listens hear of the job's last epoch."""
+        with query_settings(self._session, self._frames.named):
+            frame = self._stages(self._frames.calls(to_all=True))
+            loop.say_farewell(partial(self._collect, frame))
+
     def close(self) -> None:
-        """End waiting."""
+        """End waiting. An epoch under way is let finish, unless its tasks may wait for long."""
         self._pause.set()
+        if self._waits and self._collecting:
+            threading.Thread(target=self._give_up_epoch, daemon=True).start()
+
+    def _give_up_epoch(self) -> None:
+        while self._collecting:  # again, should its job not have been submitted yet
+            self._session.sparkContext.cancelJobsWithTag(self._tag)
+            time.sleep(0.5)
 
     # Epochs with a batch of Spark's
 
@@ -215,14 +235,18 @@ class SparkExecutor:
     def _collect(self, frame: DataFrame, order: EpochOrder) -> list[Acknowledgement]:
         context = self._session.sparkContext
         context.setLocalProperty(ORDER_PROPERTY, order.to_text())
-        tag = f"penstock-{self._plan.settings.run_id}"
-        context.addJobTag(tag)
-        too_long = threading.Timer(self._timeout, context.cancelJobsWithTag, [tag])
+        context.addJobTag(self._tag)
+        too_long = threading.Timer(self._timeout, context.cancelJobsWithTag, [self._tag])
         too_long.daemon = True
         too_long.start()
         started = time.monotonic()
+        self._collecting = True
         try:
+            if self._waits and self._pause.is_set():
+                raise EngineError(f"epoch {order.epoch} was given up: the job has been stopped")
             rows: list[Any] = frame.collect()
+        except EngineError:
+            raise
         except Exception as error:
             if time.monotonic() - started >= self._timeout:
                 raise EngineError(
@@ -231,6 +255,7 @@ class SparkExecutor:
                 ) from None
             raise engine_error(error) from None
         finally:
+            self._collecting = False
             too_long.cancel()
         return [read_acknowledgement(bytes(row[3])) for row in rows]
 

@@ -75,11 +75,12 @@ class SourceFrames:
                 found[vertex.operators[0].uid] = rows.count()
         return found
 
-    def calls(self) -> DataFrame:
-        """The source stage of an epoch without a batch: calls only."""
-        return self._as_calls(
-            self._session.range(0, self._subtasks, 1, self._subtasks).toDF("value")
-        )
+    def calls(self, to_all: bool = False) -> DataFrame:
+        """The source stage of an epoch without a batch: calls only, to Python's sources or to
+        Spark's as well."""
+        spark = [v.parallelism for v in self._spark] if to_all else []
+        subtasks = max([self._subtasks, *spark])
+        return self._as_calls(self._session.range(0, subtasks, 1, subtasks).toDF("value"))
 
     def _as_calls(self, frame: DataFrame) -> DataFrame:
         return frame.mapInArrow(PythonSourceTask(self._plan_path), ROW_SCHEMA)

@@ -1,10 +1,15 @@
-"""The splits of Python sources: made at every start, and fitted to those that positions are for."""
+"""The splits of Python sources: made at every start, and fitted to those that positions are for.
+
+A source may find more while the job runs. They are stored before anyone reads them, so that a
+position in a manifest is always that of a known split.
+"""
 
 from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,11 +23,14 @@ from penstock.errors import (
     InvalidProgramError,
     UnpicklableError,
 )
-from penstock.runtime.operators.sources import PythonSource
-from penstock.runtime.physical import PhysicalOperator, PhysicalPlan
+from penstock.runtime.operators.sources import PythonSource, split_text
+from penstock.runtime.physical import PhysicalOperator, PhysicalPlan, Vertex
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.filesystem import FileSystem
 from penstock.storage.manifest import Manifest, SourceState
+
+FoundSplits = Mapping[str, Mapping[str, tuple[int, str]]]
+"""Source uid → id of a split found since the start → its number and the split as text."""
 
 
 class _Cut(NamedTuple):
@@ -41,7 +49,7 @@ def with_splits(
         head = vertex.operators[0]
         if not isinstance(head.operator, PythonSource):
             continue
-        path = os.path.join(layout.source(vertex.uid), "splits")
+        path = _path(layout, vertex)
         # Without an epoch nothing has been read, so what an earlier start made binds nobody.
         stored = _read(fs, path) if base is not None else None
         cut = _cut(head, stored, vertex.parallelism)
@@ -50,6 +58,59 @@ def with_splits(
         if base is not None and stored is not None:
             base = _reopened(base, head.uid, stored.splits, cut.splits)
     return replace(plan, splits=splits), base
+
+
+class SplitDiscovery:
+    """Asks the sources of a plan that find further splits, each at its interval."""
+
+    def __init__(self, plan: PhysicalPlan, fs: FileSystem, layout: CheckpointLayout) -> None:
+        self._watched = [
+            _Watched(vertex.operators[0], _path(layout, vertex), fs)
+            for vertex in plan.vertices
+            if getattr(vertex.operators[0].operator, "discovers", False)
+        ]
+
+    def look(self) -> FoundSplits:
+        """All that were found since the start; those that are due look for more first."""
+        for watched in self._watched:
+            watched.look_if_due()
+        return {watched.uid: watched.found for watched in self._watched}
+
+
+class _Watched:
+    """One source that is asked again."""
+
+    def __init__(self, head: PhysicalOperator, path: str, fs: FileSystem) -> None:
+        self.uid = head.uid
+        self.found: dict[str, tuple[int, str]] = {}
+        self._head = head
+        self._path = path
+        self._fs = fs
+        cut = _read(fs, path)
+        assert cut is not None
+        self._cut = cut
+        self._looked = time.monotonic()
+
+    def look_if_due(self) -> None:
+        source = self._head.operator.source
+        now = time.monotonic()
+        if now - self._looked < source.discovery_interval:
+            return
+        known = self._cut.splits
+        with user_code_of(self._head):
+            more = source.discover_splits(known, self._cut.parallelism)
+            more = _checked(more, "discover_splits", known)
+        self._looked = now
+        if more:
+            cut = _Cut(self._cut.parallelism, (*known, *more))
+            self._fs.write(self._path, _pickled(cut, self._head))
+            self._cut = cut
+            for number, split in enumerate(more, len(known)):
+                self.found[split.split_id] = (number, split_text(split))
+
+
+def _path(layout: CheckpointLayout, vertex: Vertex) -> str:
+    return os.path.join(layout.source(vertex.uid), "splits")
 
 
 def _cut(head: PhysicalOperator, stored: _Cut | None, parallelism: int) -> _Cut:
@@ -63,12 +124,12 @@ def _cut(head: PhysicalOperator, stored: _Cut | None, parallelism: int) -> _Cut:
     return _Cut(parallelism, splits)
 
 
-def _checked(made: Any, method: str) -> tuple[Split, ...]:
+def _checked(made: Any, method: str, known: Iterable[Split] = ()) -> tuple[Split, ...]:
     what = f"the result of {method}()"
     if not isinstance(made, Iterable):
         raise InvalidArgumentError.of(what, "a list of Split", made)
     splits = tuple(made)
-    ids: set[str] = set()
+    ids = {split.split_id for split in known}
     for split in splits:
         if not isinstance(split, Split):
             raise InvalidArgumentError.of(f"each item of {what}", "a Split", split)

@@ -25,12 +25,16 @@ class EpochOrder:
     frozen_edges: tuple[int, ...] = ()
     positions: dict[str, tuple[str, bool]] = field(default_factory=dict)
     """Source uid and split id → (position, finished)."""
+    splits: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    """Source uid → splits that it has found since the plan was made: number, pickled in base64."""
     ended: tuple[int, ...] = ()
     """The source vertices that have been read to their end."""
     times: dict[str, tuple[int, bool]] = field(default_factory=dict)
     """Uid of what gives a Spark source its timestamps → watermark over all its tasks, idle."""
     slowest: dict[str, int] = field(default_factory=dict)
     """Group of aligned sources → the watermark of its slowest split."""
+    farewell: tuple[int, ...] | None = None
+    """No epoch at all: the job has ended, and these vertices are to be told of its last one."""
 
     def to_text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -40,6 +44,8 @@ class EpochOrder:
         data = json.loads(text)
         data["frozen_edges"] = tuple(data["frozen_edges"])
         data["ended"] = tuple(data["ended"])
+        if data["farewell"] is not None:
+            data["farewell"] = tuple(data["farewell"])
         return cls(**data)
 
 
@@ -63,7 +69,9 @@ class Acknowledgement:
     reached: dict[str, dict[str, int]] = field(default_factory=dict)
     """Operator uid → the watermarks of those parts of its input that hold time back."""
     operator_state: dict[str, bytes] = field(default_factory=dict)
-    """Operator uid → what it needs to go on, beside keyed state."""
+    """Operator uid → what it and its functions need to go on, beside keyed state."""
+    listeners: list[str] = field(default_factory=list)
+    """Uids of the operators whose functions want to hear what becomes of the epoch."""
     files: list[dict[str, Any]] = field(default_factory=list)
     state_types: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Operator uid → state name → kind and type."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock.datastream.functions import KeyedStateStore, RuntimeContext
 from penstock.datastream.state import (
@@ -79,7 +79,13 @@ class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
         self._name = name
         self._keyed_state = keyed_state
         self._metrics = MetricGroup((name, str(subtask)))
+        self._stateless_because = "its input is not keyed; call key_by(...) just before it"
         self.attempt = 0
+
+    def refuse_state(self, reason: str) -> None:
+        """There is no keyed state for this operator, whatever its input."""
+        self._keyed_state = None
+        self._stateless_because = reason
 
     def get_job_id(self) -> str:
         return self._settings.job_id
@@ -108,10 +114,13 @@ class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
     def get_metrics_group(self) -> MetricGroup:
         return self._metrics
 
+    def get_operator_state_store(self) -> NoReturn:
+        """Says where it is."""
+        raise StateError.asked_elsewhere("get_operator_state_store")
+
     def _found(self, descriptor: StateDescriptor) -> Any:
         if self._keyed_state is None:
             raise StateError(
-                f"operator {self._name!r} has no keyed state, since its input is not keyed; "
-                "call key_by(...) just before it"
+                f"operator {self._name!r} has no keyed state, since {self._stateless_because}"
             )
         return self._keyed_state.get(descriptor)

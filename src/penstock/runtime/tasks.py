@@ -18,7 +18,12 @@ from penstock.datastream.connectors.base import Split
 from penstock.errors import PenstockError
 from penstock.runtime.codec import dump
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
-from penstock.runtime.operators.sources import OpenPythonSource, PythonSource, SplitPosition
+from penstock.runtime.operators.sources import (
+    OpenPythonSource,
+    PythonSource,
+    SplitPosition,
+    found_splits,
+)
 from penstock.runtime.payload import (
     ACKNOWLEDGEMENT,
     HEADER_SIZE,
@@ -63,11 +68,12 @@ def run_stage(
 
 
 def run_python_sources(plan: PhysicalPlan, subtask: int, order: EpochOrder) -> Iterator[list[Row]]:
-    """One subtask of every Python source."""
+    """One subtask of every Python source; at the end of the job, of every source."""
     vertices = [
         v
         for v in plan.at_level(0)
-        if isinstance(v.operators[0].operator, PythonSource) and subtask < v.parallelism
+        if (order.farewell is not None or isinstance(v.operators[0].operator, PythonSource))
+        and subtask < v.parallelism
     ]
     attempt = _Attempt(plan, vertices, subtask, order)
 
@@ -83,9 +89,10 @@ def _read_splits(plan: PhysicalPlan, vertex: Vertex, attempt: _Attempt) -> Itera
     order = attempt.order
     if order.final:
         return
+    known = [*enumerate(plan.splits[uid]), *found_splits(uid, order)]
     splits = [
         _position(uid, split, order)
-        for index, split in enumerate(plan.splits[uid])
+        for index, split in known
         if index % vertex.parallelism == attempt.subtask
     ]
     task = attempt.task(vertex.index)
@@ -158,11 +165,11 @@ class _Attempt:
             consumed[f"{producer}?"] = token
 
     def task(self, vertex: int) -> VertexTask:
+        self._current = self._plan.vertices[vertex]
         found = self._tasks.get(vertex)
         if found is None:
-            found = self._tasks[vertex] = self._take(self._plan.vertices[vertex])
+            found = self._tasks[vertex] = self._take(self._current)
             found.begin(self.order, self.token)
-        self._current = found.vertex
         return found
 
     def run(self, work: Callable[[], Iterator[None]]) -> Iterator[list[Row]]:
@@ -170,10 +177,11 @@ class _Attempt:
             for _ in work():
                 if self._ready() >= _HAND_OVER_BYTES or len(self.passing) >= 64:
                     yield self._rows()
-            acknowledgements = [self._end(vertex) for vertex in self._vertices]
-            if self.order.final:
-                self._close()
+            acknowledgements: list[Acknowledgement] = []
+            if self.order.farewell is not None:
+                self._say_farewell(self.order.farewell)
             else:
+                acknowledgements.extend(self._end(vertex) for vertex in self._vertices)
                 self._give_back()
         except ChangeableRecords as found:
             acknowledgements = [self._failed(freeze=found.edge)]
@@ -216,7 +224,7 @@ class _Attempt:
             acknowledgement.error = _pickled(error)
         for task in self._tasks.values():
             with contextlib.suppress(Exception):
-                task.close()
+                task.abort()
         self._tasks.clear()
         return acknowledgement
 
@@ -236,24 +244,49 @@ class _Attempt:
             # After a restart of the job every function is opened anew, as in Flink.
             if idle.version == base and idle.attempt == self.order.attempt:
                 return idle
+            committed = -1 if self.order.base is None else self.order.base
             with contextlib.suppress(Exception):
-                idle.close()
+                idle.close() if idle.epoch <= committed else idle.abort()
         return VertexTask(self._plan, vertex, self.subtask, self.order)
 
-    def _close(self) -> None:
-        for task in self._tasks.values():
-            self._current = task.vertex
-            task.close()
-
     def _give_back(self) -> None:
+        """Keep them for their next epoch; after the last one, only those who want to hear of it."""
         now = time.monotonic()
         for task in self._tasks.values():
-            _idle[self._key(task.vertex)] = (task, now)
+            if self.order.final and not task.listening:
+                self._current = task.vertex
+                task.close()
+            else:
+                _idle[self._key(task.vertex)] = (task, now)
         for key, (task, since) in list(_idle.items()):
             if self._outdated(key, task) or now - since > _LONGEST_WAIT_SECONDS:
                 del _idle[key]
                 with contextlib.suppress(Exception):
                     task.close()
+
+    def _say_farewell(self, vertices: tuple[int, ...]) -> None:
+        """Nothing is processed: who listens is told of the last epoch, and closed.
+
+        By whom a subtask is run now need not be where the instance is that ran it. So all in this
+        process are told, and if it is not among them, a new one.
+        """
+        run = self._plan.settings.run_id
+        for vertex in self._vertices:
+            if vertex.index in vertices:
+                self._tasks[vertex.index] = self._take(vertex)
+        tokens = self.order.tokens
+        for key, (task, _) in list(_idle.items()):
+            _, _, index, subtask = key
+            if key[0] == run and tokens.get(subtask_name(index, subtask)) == task.version:
+                del _idle[key]
+                self._told(task)
+        for task in self._tasks.values():
+            self._told(task)
+
+    def _told(self, task: VertexTask) -> None:
+        self._current = task.vertex
+        task.tell_complete(self.order)
+        task.close()
 
     def _outdated(self, key: tuple[str, int, int, int], task: VertexTask) -> bool:
         """Whether the subtask has moved on without this instance: it will not be asked again."""

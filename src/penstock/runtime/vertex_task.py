@@ -6,10 +6,10 @@ else it is dropped and made anew, since a failed attempt must not leak through `
 
 from __future__ import annotations
 
-import base64
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
@@ -22,6 +22,7 @@ from penstock.errors import (
 )
 from penstock.graph.partitioning import ByKey
 from penstock.runtime.attribution import Attribution, explained, place_of, user_error
+from penstock.runtime.checkpointing import OperatorCheckpoints
 from penstock.runtime.codec import dump, own_copy
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.input_time import InputTime
@@ -47,19 +48,21 @@ from penstock.runtime.physical import (
 )
 from penstock.runtime.plan_file import copied
 from penstock.runtime.runtime_context import TaskRuntimeContext
+from penstock.runtime.stopping import is_stopped
 from penstock.runtime.stores import base_manifest, spill_store, store_at
 from penstock.runtime.watermarks import MIN_TIMESTAMP, Control
 from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
 from penstock.state.backend import NO_KEY, KeyScope, StateBase
 from penstock.state.key_groups import key_group_range
 from penstock.state.keyed_state import KeyedState
+from penstock.state.redistribution import StoredStates, kept_by
 from penstock.state.state_types import check_types
 from penstock.storage.checkpoint_layout import segment_path
 from penstock.storage.crash_points import reach
 from penstock.storage.entries import Entry
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import filesystem_for
-from penstock.storage.manifest import SubtaskState
+from penstock.storage.manifest import SubtaskState, VertexState
 from penstock.storage.store import Store
 from penstock.storage.table_file import write_table_file
 
@@ -120,6 +123,7 @@ class VertexTask:
         )
         self.operators: list[OpenOperator] = []
         self.contexts: list[TaskRuntimeContext] = []
+        self.checkpoints: list[OperatorCheckpoints] = []
         self._roving = isinstance(vertex.operators[0].operator, SparkSource)
         before = self._base_state() if _has_time(plan, vertex) else None
         self._input_time = InputTime(plan, vertex, subtask, before)
@@ -135,6 +139,7 @@ class VertexTask:
     # Life of an epoch
 
     def begin(self, order: EpochOrder, token: str) -> None:
+        self.tell_complete(order)
         self._order = order
         self.token = token
         self.outbox.take()
@@ -209,13 +214,10 @@ class VertexTask:
                 acknowledgement.watermarks[described.uid] = operator.time.watermark
             if reached := operator.reached():
                 acknowledgement.reached[described.uid] = reached
-            if (kept := operator.snapshot()) is not None:
-                acknowledgement.operator_state[described.uid] = kept
-            if types := operator.state_types():
-                acknowledgement.state_types[described.uid] = types
             prepared = operator.prepare_commit()
             if prepared:
                 acknowledgement.committables[described.uid] = [dump(item) for item in prepared]
+        self._keep(acknowledgement)
         if self.keyed_state is not None:
             self._write_segment(acknowledgement, self.keyed_state)
             self.keyed_state.end_epoch()
@@ -230,6 +232,39 @@ class VertexTask:
                 acknowledgement.metrics[described.uid] = found
         self.version = self.token
         return acknowledgement
+
+    def _keep(self, acknowledgement: Acknowledgement) -> None:
+        """What operators and their functions keep beside keyed state, and who listens."""
+        for described, operator, checkpoints in zip(
+            self.vertex.operators, self.operators, self.checkpoints, strict=True
+        ):
+            if (kept := checkpoints.snapshot(operator.snapshot())) is not None:
+                acknowledgement.operator_state[described.uid] = kept
+            if types := checkpoints.types():
+                acknowledgement.state_types[described.uid] = types
+            if checkpoints.listening:
+                acknowledgement.listeners.append(described.uid)
+
+    # What becomes of an epoch
+
+    @property
+    def listening(self) -> bool:
+        """Whether there is somebody to tell."""
+        return any(checkpoints.listening for checkpoints in self.checkpoints)
+
+    def tell_complete(self, order: EpochOrder) -> None:
+        """An order says by its base what has been committed. A new instance is told as well: the
+        one that made the base may never be asked again."""
+        if order.base is not None:
+            for checkpoints in self.checkpoints:
+                checkpoints.tell_complete(order.base)
+
+    def abort(self) -> None:
+        """What it did since the base is void: say so, and close."""
+        if not self._closed:
+            for checkpoints in self.checkpoints:
+                checkpoints.tell_aborted(self.epoch)
+        self.close()
 
     def close(self) -> None:
         """Close every operator, even if one of them fails. Once: a failure may lead here again."""
@@ -288,6 +323,7 @@ class VertexTask:
         """Open the operators, last first, so that each finds its successors' calls."""
         opened: dict[int, OpenOperator] = {}
         contexts: dict[int, TaskRuntimeContext] = {}
+        checkpoints: dict[int, OperatorCheckpoints] = {}
         for index in reversed(range(len(self.vertex.operators))):
             described = self.vertex.operators[index]
             keyed_state = self.keyed_state if index == 0 else None
@@ -295,7 +331,14 @@ class VertexTask:
                 self._settings, self.vertex, self.subtask, described.name, keyed_state
             )
             contexts[index].attempt = self.attempt
-            host = self._host(described, contexts[index], keyed_state, opened)
+            checkpoints[index] = OperatorCheckpoints(
+                contexts[index],
+                self._scope,
+                lambda: self._order,
+                self._restored_state(described.uid),
+                partial(self._restored_everywhere, described.uid),
+            )
+            host = self._host(described, contexts[index], checkpoints[index], keyed_state, opened)
             try:
                 opened[index] = _description(described).open(host)
             except Exception as error:
@@ -306,13 +349,16 @@ class VertexTask:
             opened[index].time = host.time
             opened[index].pass_on = self._passing_on(described, opened)
             self._attribution.of_operator(described, opened[index])
+            self._attribution.of_object(described, checkpoints[index])
         self.operators = [opened[i] for i in range(len(opened))]
         self.contexts = [contexts[i] for i in range(len(contexts))]
+        self.checkpoints = [checkpoints[i] for i in range(len(checkpoints))]
 
     def _host(
         self,
         described: PhysicalOperator,
         context: TaskRuntimeContext,
+        checkpoints: OperatorCheckpoints,
         keyed_state: KeyedState | None,
         opened: dict[int, OpenOperator],
     ) -> OperatorHost:
@@ -344,7 +390,7 @@ class VertexTask:
             emit_side=emit_side,
             clock=lambda: self._order.clock,
             time=OperatorTime(),
-            restored=lambda: self._restored_state(described.uid),
+            checkpoints=checkpoints,
             make_room=self._make_room,
             roving=self._roving,
             order=lambda: self._order,
@@ -352,16 +398,21 @@ class VertexTask:
             batch=self._settings.batch,
             watermark_interval=self._settings.watermark_interval,
             unsay=self._unsay,
+            stopped=lambda: is_stopped(self._settings.run_id),
         )
 
     def _unsay(self) -> None:
         for writer in self._writers.values():
             writer.unsay()
 
-    def _restored_state(self, uid: str) -> list[bytes]:
+    def _restored_state(self, uid: str) -> StoredStates:
         base = self._base_state()
-        kept = () if base is None else base.operators.get(uid, ())
-        return [base64.b64decode(part) for part in kept]
+        return {} if base is None else kept_by(base, uid)
+
+    def _restored_everywhere(self, uid: str) -> Sequence[StoredStates]:
+        """The same of all subtasks."""
+        base = self._base_vertex()
+        return () if base is None else [kept_by(s, uid) for s in base.subtasks]
 
     def _passing_on(
         self, described: PhysicalOperator, opened: dict[int, OpenOperator]
@@ -461,11 +512,14 @@ class VertexTask:
             check_types(uid, recorded.get(uid, {}), self.keyed_state.types())
 
     def _base_state(self) -> SubtaskState | None:
+        vertex = self._base_vertex()
+        return None if vertex is None else vertex.subtasks[self.subtask]
+
+    def _base_vertex(self) -> VertexState | None:
         if self._order.base is None:
             return None
         manifest = base_manifest(self._settings, self._order.base)
-        vertex = manifest.vertices.get(self.vertex.uid)
-        return None if vertex is None else vertex.subtasks[self.subtask]
+        return manifest.vertices.get(self.vertex.uid)
 
     def _init_context(self, uid: str) -> InitContext:
         return InitContext(
@@ -475,6 +529,7 @@ class VertexTask:
             self.vertex.parallelism,
             self._order.epoch,
             self.token,
+            self._settings.root,
         )
 
 

@@ -49,6 +49,12 @@ class Valve:
         if idle:
             self._idle.add(channel)
 
+    def remove(self, channel: Channel) -> list[Control]:
+        """What passes on once a channel is gone."""
+        self._watermarks.pop(channel, None)
+        self._idle.discard(channel)
+        return self.changes()
+
     def receive(self, channel: Channel, control: Control) -> list[Control]:
         """What passes on after a channel said something."""
         kind, time = control

@@ -1,12 +1,8 @@
-"""Broadcast state: maps of a subtask rather than of a key, alike on every subtask.
-
-Held in memory as a whole, and stored as a whole with each epoch.
-"""
+"""Broadcast state: a map of a subtask rather than of a key, alike on every subtask."""
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from penstock.datastream.state import (
@@ -14,12 +10,9 @@ from penstock.datastream.state import (
     MapStateDescriptor,
     ReadOnlyBroadcastState,
 )
-from penstock.errors import ReadOnlyStateError, StateError
+from penstock.errors import ReadOnlyStateError
 from penstock.state.keys import check_key
 from penstock.state.live import dump_value, load_value, naming
-from penstock.state.state_types import check_types
-
-KIND = "broadcast"
 
 
 class _Readable(ReadOnlyBroadcastState[Any, Any]):
@@ -72,21 +65,23 @@ class ReadOnlyView(_Readable):
 class LiveBroadcastState(_Readable, BroadcastState[Any, Any]):
     """What the broadcast side gets. Values changed in place are not stored until they are put."""
 
-    def __init__(self, descriptor: MapStateDescriptor, changed: Callable[[], None]) -> None:
+    def __init__(self, descriptor: MapStateDescriptor, kept: tuple[bytes, ...]) -> None:
         super().__init__(descriptor, {})
         self.view = ReadOnlyView(descriptor, self._entries)
-        self.descriptor = descriptor
-        self.type = {"kind": KIND, "type": descriptor.type_info.describe()}
-        self._changed = changed
         self._convert_value = naming(self._name, descriptor.value_type_info.converter())
-        self._key_serializer = descriptor.key_type_info.serializer()
-        self._value_serializer = descriptor.value_type_info.serializer()
+        self._dump_key, load_key = descriptor.key_type_info.serializer()
+        self._dump_value, load = descriptor.value_type_info.serializer()
+        self._kept: tuple[bytes, ...] | None = kept
+        """Keys and values in turn as they are stored, as long as nothing has changed."""
+        for key, value in zip(kept[::2], kept[1::2], strict=True):
+            loaded = load_value(self._name, load_key, key)
+            self._entries[loaded] = load_value(self._name, load, value)
 
     def put(self, key: Any, value: Any) -> None:
         if self._convert_value is not None:
             value = self._convert_value(value)
         self._entries[self._key(key)] = value
-        self._changed()
+        self._kept = None
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         for key, value in dict_value.items():
@@ -94,63 +89,18 @@ class LiveBroadcastState(_Readable, BroadcastState[Any, Any]):
 
     def remove(self, key: Any) -> None:
         self._entries.pop(self._key(key), None)
-        self._changed()
+        self._kept = None
 
     def clear(self) -> None:
         self._entries.clear()
-        self._changed()
+        self._kept = None
 
-    def dumped(self) -> list[tuple[bytes, bytes]]:
-        dumps_key, dumps = self._key_serializer[0], self._value_serializer[0]
-        return [
-            (dump_value(self._name, dumps_key, key), dump_value(self._name, dumps, value))
-            for key, value in self._entries.items()
-        ]
+    def stored(self) -> tuple[bytes, ...]:
+        if self._kept is None:
+            self._kept = tuple(self._dumped())
+        return self._kept
 
-    def load(self, pairs: list[tuple[bytes, bytes]]) -> None:
-        loads_key, loads = self._key_serializer[1], self._value_serializer[1]
-        for key, value in pairs:
-            loaded = load_value(self._name, loads_key, key)
-            self._entries[loaded] = load_value(self._name, loads, value)
-
-
-class BroadcastStates:
-    """All broadcast states of an operator in a subtask."""
-
-    def __init__(
-        self, operator: str, descriptors: Iterable[MapStateDescriptor], stored: bytes | None
-    ) -> None:
-        self._states = {d.get_name(): LiveBroadcastState(d, self._change) for d in descriptors}
-        self._stored = stored
-        """The last snapshot, as long as it is true."""
-        kept = {} if stored is None else pickle.loads(stored)
-        check_types(operator, {name: type_ for name, (type_, _) in kept.items()}, self.types())
-        for name in self._states.keys() & kept.keys():
-            self._states[name].load(kept[name][1])
-        # A later version of the program may declare them again.
-        self._undeclared = {k: v for k, v in kept.items() if k not in self._states}
-
-    def of(self, descriptor: MapStateDescriptor) -> LiveBroadcastState:
-        if not isinstance(descriptor, MapStateDescriptor):
-            raise StateError(f"expected a MapStateDescriptor, got {descriptor!r}")
-        found = self._states.get(descriptor.get_name())
-        if found is None or found.descriptor != descriptor:
-            declared = ", ".join(repr(state.descriptor) for state in self._states.values())
-            raise StateError(
-                f"there is no broadcast state {descriptor!r}; broadcast(...) was given {declared}"
-            )
-        return found
-
-    def types(self) -> dict[str, Any]:
-        """Kind and type of each state."""
-        return {name: state.type for name, state in self._states.items()}
-
-    def snapshot(self) -> bytes | None:
-        if self._stored is None:
-            held = {n: (s.type, s.dumped()) for n, s in self._states.items() if not s.is_empty()}
-            if held or self._undeclared:
-                self._stored = pickle.dumps({**self._undeclared, **held}, 5)
-        return self._stored
-
-    def _change(self) -> None:
-        self._stored = None
+    def _dumped(self) -> Iterator[bytes]:
+        for key, value in self._entries.items():
+            yield dump_value(self._name, self._dump_key, key)
+            yield dump_value(self._name, self._dump_value, value)

@@ -180,16 +180,10 @@ class LiveListState(ListState[Any]):
         return seen
 
     def _checked(self, values: Iterable[Any]) -> list[Any]:
-        values = [None] if values is None else list(values)
-        if any(value is None for value in values):
-            raise InvalidArgumentError(
-                f"list state {self.name!r} cannot hold None; leave it out or use another value"
-            )
-        if self._convert is not None:
-            values = [self._convert(value) for value in values]
+        elements = checked_elements(self.name, values, self._convert)
         if self._lifetime is not None:
-            values = [self._lifetime.stamp(value) for value in values]
-        return values
+            elements = [self._lifetime.stamp(value) for value in elements]
+        return elements
 
     def _pack(self, values: list[Any]) -> bytes:
         return packed_chunk(dump_value(self.name, self._dumps, value) for value in values)
@@ -208,6 +202,18 @@ class LiveListState(ListState[Any]):
 
     def _unpack(self, raw: bytes) -> Iterable[Any]:
         return (load_value(self.name, self._loads, data) for data in packed_elements(raw))
+
+
+def checked_elements(
+    state: str, values: Iterable[Any], convert: Callable[[Any], Any] | None
+) -> list[Any]:
+    """A list of their own, of the declared type."""
+    elements = [None] if values is None else list(values)
+    if any(value is None for value in elements):
+        raise InvalidArgumentError(
+            f"list state {state!r} cannot hold None; leave it out or use another value"
+        )
+    return elements if convert is None else [convert(value) for value in elements]
 
 
 def packed_chunk(elements: Iterable[bytes]) -> bytes:

@@ -15,9 +15,9 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, Protocol
-from urllib.parse import unquote, urlsplit
 
-from penstock.errors import CheckpointUnwritableError, InvalidArgumentError
+from penstock.common.local_paths import local_path
+from penstock.errors import CheckpointUnwritableError
 
 _UNWRITABLE = frozenset(
     (
@@ -78,22 +78,7 @@ class FileSystem(Protocol):
 
 def filesystem_for(uri: str) -> tuple[FileSystem, str]:
     """The file system that a path or URI names, and the path in it."""
-    parts = urlsplit(uri)
-    if parts.scheme == "file":
-        if parts.netloc not in ("", "localhost"):
-            raise InvalidArgumentError(
-                f"{uri!r} names the host {parts.netloc!r}; write file:///path, with three slashes"
-            )
-        return LocalFileSystem(), os.path.abspath(unquote(parts.path))
-    if "://" in uri:
-        raise InvalidArgumentError(
-            f"{uri!r}: the scheme {parts.scheme}:// is not supported for checkpoints yet; "
-            "use a plain path or file:///path that all machines of the cluster mount "
-            "(NFS, a Kubernetes volume, or a FUSE mount of the object store)"
-        )
-    if not uri:
-        raise InvalidArgumentError.of("checkpoint directory", "a path or a file:// URI", uri)
-    return LocalFileSystem(), os.path.abspath(uri)
+    return LocalFileSystem(), local_path(uri, "checkpoint directory")
 
 
 class LocalFileSystem:

@@ -13,7 +13,7 @@ from typing import Any
 from penstock.errors import CheckpointCorruptError, CheckpointFormatError
 from penstock.storage.file_info import FileInfo
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,8 @@ class SubtaskState:
     token: str
     chain: tuple[ChainLink, ...] = ()
     watermark: int | None = None
-    operators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Operator uid → what it keeps beside keyed state, in base64. Several parts right after a
-    change of parallelism: what each of the former subtasks kept."""
+    operators: Mapping[str, str] = field(default_factory=dict)
+    """Operator uid → what it keeps beside keyed state, packed, in base64."""
 
     @property
     def version(self) -> str | None:
@@ -84,6 +83,8 @@ class Manifest:
     """Rows that each Spark source has given so far."""
     state_types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     committables: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    listeners: tuple[str, ...] = ()
+    """Uids of the operators whose functions want to hear what becomes of an epoch."""
     final: bool = False
     savepoint: bool = False
     format: int = FORMAT_VERSION
@@ -109,12 +110,15 @@ class Manifest:
             raise CheckpointCorruptError.of(path, f"it is not a manifest ({error})") from None
         if not isinstance(version, int) or version > FORMAT_VERSION:
             raise CheckpointFormatError.newer(path, version, FORMAT_VERSION)
+        if version < FORMAT_VERSION:
+            raise CheckpointFormatError.older(path, version, FORMAT_VERSION)
         try:
             return cls(
                 **{
                     **raw,
                     "vertices": {k: _vertex(v) for k, v in raw["vertices"].items()},
                     "sources": {k: _source(v) for k, v in raw["sources"].items()},
+                    "listeners": tuple(raw.get("listeners", ())),
                 }
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -151,8 +155,7 @@ def _subtask(raw: dict[str, Any]) -> SubtaskState:
         )
         for link in raw["chain"]
     )
-    operators = {uid: tuple(parts) for uid, parts in raw.get("operators", {}).items()}
-    return SubtaskState(raw["token"], links, raw.get("watermark"), operators)
+    return SubtaskState(raw["token"], links, raw.get("watermark"), raw.get("operators", {}))
 
 
 def _source(raw: dict[str, Any]) -> SourceState:

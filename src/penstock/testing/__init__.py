@@ -2,11 +2,13 @@
 
 - `OperatorHarness` and `KeyedOperatorHarness` drive one function with records, clock and
   snapshots, on the runtime that jobs use; `TwoInputHarness`, `KeyedTwoInputHarness`,
-  `BroadcastHarness` and `KeyedBroadcastHarness` do so for functions of two streams.
+  `BroadcastHarness` and `KeyedBroadcastHarness` do so for functions of two streams,
+  `AsyncFunctionHarness` for asynchronous ones.
 - `ScriptedSource` gives a job exactly these records in exactly these epochs, and fails on cue.
 - `run_local` and `collect` run a program and return what a stream held.
 """
 
+from penstock.testing.async_harness import AsyncFunctionHarness
 from penstock.testing.clock import ManualClock
 from penstock.testing.harness import KeyedOperatorHarness, OperatorHarness, Snapshot
 from penstock.testing.running import collect, run_local
@@ -19,6 +21,7 @@ from penstock.testing.two_input_harness import (
 )
 
 __all__ = [
+    "AsyncFunctionHarness",
     "BroadcastHarness",
     "KeyedBroadcastHarness",
     "KeyedOperatorHarness",

@@ -14,6 +14,7 @@ from penstock.common.time import Span
 from penstock.common.typeinfo import type_info_of
 from penstock.datastream._stream_arguments import selector_of
 from penstock.datastream.functions import (
+    AsyncFunction,
     BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -71,6 +72,7 @@ _HOME: dict[type[Function], str] = {
     KeyedCoProcessFunction: "works on two keyed streams; use KeyedTwoInputHarness",
     BroadcastProcessFunction: "works beside a broadcast stream; use BroadcastHarness",
     KeyedBroadcastProcessFunction: "works beside a broadcast stream; use KeyedBroadcastHarness",
+    AsyncFunction: "works asynchronously; use AsyncFunctionHarness",
     **dict.fromkeys(_UNKEYED, "works on one stream; use OperatorHarness or KeyedOperatorHarness"),
 }
 
@@ -86,7 +88,7 @@ class Snapshot:
     entries: tuple[tuple[bytes, bytes], ...]
     state_types: dict[str, Any]
     operator_state: dict[str, bytes]
-    """What the function keeps that belongs to no key: broadcast state."""
+    """What the function keeps that belongs to no key."""
     epoch: int
     processing_time: int
     watermark: int
@@ -168,6 +170,12 @@ class Harness:
         self._around.outputs.clear()
         self._around.side_outputs.clear()
 
+    # State of the subtask
+
+    def operator_state(self, descriptor: StateDescriptor) -> Any:
+        """What an operator state of the function holds: a list, or a dict of a broadcast state."""
+        return self._task.checkpoints[0].states.found(descriptor)
+
     # Time
 
     @property
@@ -209,7 +217,10 @@ class Harness:
     # Checkpoints
 
     def snapshot(self) -> Snapshot:
-        """End the epoch: all state as a checkpoint would keep it. The harness can go on."""
+        """End the epoch: all state as a checkpoint would keep it. The harness can go on.
+
+        A `CheckpointListener` is told at once that the checkpoint is complete.
+        """
         around = self._around
         try:
             around.operator_state = self._task.end().operator_state

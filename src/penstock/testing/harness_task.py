@@ -29,6 +29,7 @@ from penstock.runtime.vertex_task import VertexTask
 from penstock.runtime.watermarks import MIN_TIMESTAMP, WATERMARK
 from penstock.state.backend import StateBase
 from penstock.state.keyed_state import KeyedState
+from penstock.state.redistribution import StoredStates, unpacked
 from penstock.state.state_types import check_types
 from penstock.storage.memory_store import MemoryStore
 from penstock.testing.clock import ManualClock
@@ -94,12 +95,19 @@ class HarnessTask(VertexTask):
         """The clock has moved: timers fire as at the beginning of an epoch."""
         self.operators[0].begin_epoch()
 
-    def _base_state(self) -> None:
+    def await_answers(self) -> None:
+        """Emit what asynchronous calls that are under way will give."""
+        self.operators[0].end_epoch()
+
+    def _base_vertex(self) -> None:
         """There is no manifest."""
 
-    def _restored_state(self, uid: str) -> list[bytes]:
+    def _restored_state(self, uid: str) -> StoredStates:
         kept = self._surroundings.operator_state.get(uid)
-        return [] if kept is None else [kept]
+        return {} if kept is None else unpacked(kept)
+
+    def _restored_everywhere(self, uid: str) -> list[StoredStates]:
+        return [self._restored_state(uid)]
 
     def _make_keyed_state(self, uid: str) -> KeyedState:
         around = self._surroundings

@@ -16,7 +16,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.state import MapStateDescriptor
 from penstock.graph.partitioning import Broadcast, ByKey, Forward, Partitioning
-from penstock.runtime.operators.broadcast import BroadcastOperator, BroadcastProcess
+from penstock.runtime.operators.broadcast import BroadcastProcess
 from penstock.runtime.operators.two_inputs import CoFlatMap, CoMap, CoProcess
 from penstock.testing.clock import ManualClock
 from penstock.testing.harness import Harness, KeyedHarness, Operators, Program, surrounded_by
@@ -109,9 +109,8 @@ class BroadcastHarness(Harness):
 
     def broadcast_state(self, descriptor: MapStateDescriptor) -> dict[Any, Any]:
         """What a broadcast state holds."""
-        operator = self._task.operators[0]
-        assert isinstance(operator, BroadcastOperator)
-        return dict(operator.states.of(descriptor).items())
+        found: dict[Any, Any] = self.operator_state(descriptor)
+        return found
 
 
 class KeyedBroadcastHarness(KeyedHarness, BroadcastHarness):

@@ -1,6 +1,7 @@
 """A job to be killed: numbered records are counted per key and land in an exactly-once file sink.
 
-Instead of being counted they can go through windows (`window_program`).
+Instead of being counted they can go through windows (`window_program`), or through a program with
+everything that streams can do with each other (`everything_program`).
 
 Run as a script, again and again until it ends by itself; everything it needs is in its arguments.
 The last line that it prints says as JSON what this run saw: epochs, images, restarts.
@@ -44,6 +45,7 @@ from penstock.datastream.state import ValueStateDescriptor
 SPLITS = 4
 """A fixed number: any parallelism deals out the same ones."""
 STAGING = ".staging"
+_PROGRAMS = ("counting", "windows", "everything")
 
 
 def records_of_split(split: int, records: int, keys: int) -> list[tuple[str, int]]:
@@ -173,7 +175,22 @@ class _Watch:
             self._images.update(n for n in names if ".image-" in n and not n.startswith("."))
 
     def summary(self) -> dict[str, Any]:
-        return {"epochs": self.epochs, "first": self.first, "images": len(self._images)}
+        return {
+            "epochs": self.epochs,
+            "first": self.first,
+            "images": len(self._images),
+            "spark_jobs": _spark_jobs(),
+        }
+
+
+def _spark_jobs() -> int:
+    """How many jobs Spark has run in this process."""
+    if "pyspark" not in sys.modules:
+        return 0
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    return int(session.sparkContext._jsc.sc().statusStore().jobsList(None).size())
 
 
 def configuration_of(arguments: argparse.Namespace) -> Configuration:
@@ -217,12 +234,27 @@ def windowed(records: Any) -> Any:
     return window_program.windowed(records)
 
 
+def everything(env: StreamExecutionEnvironment, arguments: argparse.Namespace) -> None:
+    import everything_program
+
+    cloudpickle.register_pickle_by_value(everything_program)
+
+    def source(name: str, records: int) -> Any:
+        numbered = NumberedRecords(records, arguments.keys)
+        return env.from_source(numbered, source_name=name).uid(name)
+
+    def sink(stream: Any, name: str) -> None:
+        stream.sink_to(FileSink(os.path.join(arguments.output, name))).uid(f"{name}-sink")
+
+    everything_program.built(source, arguments.records, sink)
+
+
 def main() -> None:
     logging.basicConfig(level=logging.WARNING)
     parser = argparse.ArgumentParser()
     parser.add_argument("--checkpoints", required=True)
     parser.add_argument("--output", required=True)
-    parser.add_argument("--program", choices=("counting", "windows"), default="counting")
+    parser.add_argument("--program", choices=_PROGRAMS, default="counting")
     parser.add_argument("--executor", default="local")
     parser.add_argument("--mode", default="EXACTLY_ONCE")
     parser.add_argument("--records", type=int, default=4000)
@@ -240,9 +272,12 @@ def main() -> None:
     root = os.path.join(arguments.checkpoints, "counting")
     watch = _Watch(root, arguments.stop_after, arguments.await_image)
     env.add_epoch_listener(watch.on_epoch)
-    records = source_of(env, arguments).map(lambda record: (record[0], int(record[1])))
-    results = counted(records) if arguments.program == "counting" else windowed(records)
-    results.sink_to(FileSink(arguments.output)).uid("sink")
+    if arguments.program == "everything":
+        everything(env, arguments)
+    else:
+        records = source_of(env, arguments).map(lambda record: (record[0], int(record[1])))
+        results = counted(records) if arguments.program == "counting" else windowed(records)
+        results.sink_to(FileSink(arguments.output)).uid("sink")
     env.execute("counting")
     print(json.dumps(watch.summary()), flush=True)
     # Spark's JVM needs seconds to end in order; nobody waits for it here.

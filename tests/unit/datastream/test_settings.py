@@ -103,24 +103,9 @@ def test_memory_sizes() -> None:
 
 def test_the_package_knows_every_name_once() -> None:
     assert sorted(api._HOME) == sorted(api.__all__)
-    assert not set(api._PLANNED) & set(api.__all__)
 
 
 def test_names_of_the_package_load_when_used() -> None:
     assert api.OutputTag is OutputTag
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
         api.Nonsense
-
-
-@pytest.mark.parametrize("name", api._PLANNED)
-def test_planned_names_explain_themselves(name: str) -> None:
-    """Asked for or imported; who only wants to know whether they are there is told no."""
-    row = f"penstock.datastream.{name} is not supported; it comes with row {api._PLANNED[name]} "
-    assert not hasattr(api, name)
-    assert getattr(api, name, "other") == "other"
-    with pytest.raises(UnsupportedFeatureError, match=row):
-        getattr(api, name)
-    with pytest.raises(UnsupportedFeatureError, match=row):
-        exec(f"from penstock.datastream import {name}")
-    with pytest.raises(ImportError, match=row):
-        exec(f"from penstock.datastream import DataStream, {name}")

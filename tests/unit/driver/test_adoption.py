@@ -13,6 +13,16 @@ from penstock.driver.adoption import adopt
 from penstock.errors import CheckpointMismatchError
 from penstock.runtime.physical import PhysicalPlan
 from penstock.state.key_groups import key_group_range
+from penstock.state.redistribution import (
+    COPY,
+    OWN,
+    SPLIT,
+    UNION,
+    StoredState,
+    as_text,
+    kept_by,
+    packed,
+)
 from penstock.state.state_types import check_types
 from penstock.storage.catch_up import catch_up
 from penstock.storage.checkpoint_layout import segment_path
@@ -307,7 +317,7 @@ def test_a_new_stateless_operator_in_the_chain_keeps_the_state(job, plan_of):
 # What operators keep beside keyed state
 
 
-def _with_kept(manifest: Manifest, vertex: str, kept: list[dict[str, tuple[str, ...]]]) -> Manifest:
+def _with_kept(manifest: Manifest, vertex: str, kept: list[dict[str, str]]) -> Manifest:
     state = manifest.vertices[vertex]
     subtasks = tuple(
         replace(subtask, operators=parts)
@@ -317,24 +327,70 @@ def _with_kept(manifest: Manifest, vertex: str, kept: list[dict[str, tuple[str, 
     return replace(manifest, vertices=vertices)
 
 
-@pytest.mark.parametrize("after", [1, 3])
-def test_every_new_subtask_gets_what_all_old_ones_kept(job, plan_of, after):
+def _kept(rule: str, *elements: bytes) -> str:
+    data = packed({"state": StoredState(rule, {"kind": rule, "type": "any"}, elements)})
+    assert data is not None
+    return as_text(data)
+
+
+def _elements(manifest: Manifest, uid: str = "count") -> list[tuple[bytes, ...]]:
+    """Of each subtask."""
+    subtasks = manifest.vertices["count"].subtasks
+    return [state.elements for s in subtasks for state in kept_by(s, uid).values()]
+
+
+@pytest.mark.parametrize(
+    ("rule", "after", "expected"),
+    [
+        (OWN, 1, [(b"a", b"b", b"c")]),
+        (OWN, 3, [(b"a", b"b", b"c")] * 3),
+        (COPY, 1, [(b"a",)]),
+        (COPY, 3, [(b"a",), (b"b", b"c"), (b"a",)]),
+        (SPLIT, 1, [(b"a", b"b", b"c")]),
+        (SPLIT, 3, [(b"a",), (b"b",), (b"c",)]),
+        (UNION, 1, [(b"a", b"b", b"c")]),
+        (UNION, 3, [(b"a",), (b"b",), (b"c",)]),
+    ],
+)
+def test_what_operators_kept_is_dealt_out_by_its_rule(job, plan_of, rule, after, expected):
     job.start(2)
-    kept = [{"count": ("a",), "gone": ("x",)}, {"count": ("b", "c")}]
+    kept = [
+        {"count": _kept(rule, b"a"), "gone": _kept(OWN, b"x")},
+        {"count": _kept(rule, b"b", b"c")},
+    ]
     before = _with_kept(job.manifest, "count", kept)
     manifest, _ = adopt(before, plan_of(parallelism=after, max_parallelism=MAX), "/r", True)
-    found = [subtask.operators for subtask in manifest.vertices["count"].subtasks]
-    assert found == [{"count": ("a", "b", "c")}] * after
+    assert _elements(manifest) == expected
+    assert _elements(manifest, "gone") == []
 
 
 def test_what_operators_kept_is_left_in_place_if_nothing_changes(job, plan_of):
     job.start(2)
-    kept = [{"count": ("a",)}, {"count": ("b",)}]
+    kept = [{"count": _kept(SPLIT, b"a")}, {"count": _kept(SPLIT, b"b", b"c", b"d")}]
     before = _with_kept(job.manifest, "count", kept)
     manifest, changed = adopt(before, plan_of(parallelism=2, max_parallelism=MAX), "/r", True)
     assert not changed
     assert [subtask.operators for subtask in manifest.vertices["count"].subtasks] == kept
     assert Manifest.from_bytes("here", manifest.to_bytes()) == manifest
+
+
+@pytest.mark.parametrize("rule", [OWN, SPLIT, UNION, COPY])
+def test_nor_is_it_moved_if_only_the_chain_changes(job, plan_of, rule):
+    job.start(2)
+    kept = [{"count": _kept(rule, b"a")}, {"count": _kept(rule, b"b", b"c", b"d")}]
+    longer = plan_of(parallelism=2, max_parallelism=MAX, extra_uid="added")
+    manifest, changed = adopt(_with_kept(job.manifest, "count", kept), longer, "/r", True)
+    assert changed
+    assert _elements(manifest) == [(b"a",), (b"b", b"c", b"d")]
+
+
+@pytest.mark.parametrize("rule", [SPLIT, UNION, COPY])
+def test_operator_state_that_no_operator_takes_is_refused(job, plan_of, rule):
+    job.start(2)
+    before = _with_kept(job.manifest, "count", [{}, {"count": _kept(rule, b"a")}])
+    renamed = plan_of(parallelism=2, max_parallelism=MAX, uid="renamed")
+    with pytest.raises(CheckpointMismatchError, match=r"operators count.*uids they had"):
+        adopt(before, renamed, "/r", True)
 
 
 # Types

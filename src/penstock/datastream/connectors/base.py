@@ -51,7 +51,8 @@ class InitContext:
     """The task that a reader or writer is made in.
 
     `epoch` is the epoch being worked on and `attempt` the random token of this try at it: two
-    writers of one subtask and epoch can be told apart by it.
+    writers of one subtask and epoch can be told apart by it. `job_directory` is where the job's
+    checkpoints are: two jobs that run at the same time differ in it, whatever their ids.
     """
 
     job_id: str
@@ -60,6 +61,7 @@ class InitContext:
     parallelism: int
     epoch: int
     attempt: str
+    job_directory: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,10 @@ class SourceReader(ABC):
 class Source(ABC):
     """A source written in Python. Travels to the workers by pickle."""
 
+    gives_timestamps = True
+    """Whether its reader may give some. If not, a strategy that only goes by those is no error,
+    as in Flink: there is nothing for it to do."""
+
     @property
     @abstractmethod
     def boundedness(self) -> Boundedness:
@@ -136,6 +142,22 @@ class Source(ABC):
         """
         known = {split.split_id for split in stored}
         return [*stored, *(split for split in current if split.split_id not in known)]
+
+    @property
+    def discovery_interval(self) -> float | None:
+        """For a source that never ends: after how many seconds to look for further splits.
+
+        None, if all splits are known when the job starts.
+        """
+        return None
+
+    def discover_splits(self, known: Sequence[Split], parallelism: int) -> Sequence[Split]:
+        """The splits that are there by now and not among those `known`.
+
+        Called on the driver between epochs. They are kept with the checkpoint before they are
+        read, so each must be reported once only; after a restart `resume` gets them as stored.
+        """
+        return ()
 
     @abstractmethod
     def create_reader(self, context: InitContext) -> SourceReader:

@@ -28,6 +28,8 @@ def even_ranges(start: int, stop: int, parts: int) -> list[range]:
 class NumberSequenceSource(Source):
     """The integers from `start` to `end`, both included; in order within a split."""
 
+    gives_timestamps = False
+
     def __init__(self, start: int, end: int) -> None:
         for name, value in (("start", start), ("end", end)):
             if not isinstance(value, int) or isinstance(value, bool):

@@ -26,13 +26,17 @@ def scalar_reader(type_info: TypeInformation) -> Convert | None:
     check = type_info.converter()
     if read is None or check is None:
         return read
-    return lambda value: check(read(value))
+    return _after(read, check)
+
+
+def _after(first: Convert, second: Convert) -> Convert:
+    return lambda value: second(first(value))
 
 
 def scalar_writer(type_info: TypeInformation) -> Convert | None:
     """A function to what JSON can carry; None for types of several values."""
     if isinstance(type_info, BasicTypeInfo):
-        return _WRITERS.get(type_info, _same)
+        return _WRITERS.get(type_info) or _same
     return _WRITERS.get(type_info)
 
 

@@ -12,7 +12,6 @@ from penstock.common.typeinfo import (
     ListTypeInfo,
     ObjectArrayTypeInfo,
     PrimitiveArrayTypeInfo,
-    RowTypeInfo,
     TypeInformation,
 )
 from penstock.common.types import Row
@@ -214,7 +213,7 @@ def _writer(type_info: TypeInformation, settings: dict[str, Any]) -> Convert:
         if element is not None:
 
             def write(values: Any) -> str:
-                return between.join(_as_text(element(value)) for value in values)
+                return str(between.join(_as_text(element(value)) for value in values))
 
     if write is None:
         raise no_such_field("CSV", type_info)

@@ -167,9 +167,7 @@ def _writer(type_info: TypeInformation) -> Convert:
         fields = [_writer(field) for field in type_info.get_field_types()]
 
         def write(row: Any) -> dict[str, Any]:
-            return {
-                name: each(value) for name, each, value in zip(names, fields, row, strict=True)
-            }
+            return {name: each(value) for name, each, value in zip(names, fields, row, strict=True)}
 
     elif write is None and isinstance(type_info, _LISTS):
         element = _writer(type_info.elem_type)

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from penstock.datastream._basic_functions import WrappingFunction
 from penstock.datastream.connectors.base import InitContext
 from penstock.datastream.functions import Function
 from penstock.datastream.output_tag import OutputTag
+from penstock.runtime.checkpointing import OperatorCheckpoints
 from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.watermarks import MIN_TIMESTAMP, WATERMARK, Control
@@ -51,9 +53,10 @@ class OperatorHost:
     emit_side: Callable[[OutputTag, Any], None]
     clock: Callable[[], int]
     time: OperatorTime
-    restored: Callable[[], list[bytes]]
-    """What `snapshot` gave in the base's epoch. If the parallelism has changed since, what it gave
-    in each of the former subtasks, for the operator to choose from."""
+    checkpoints: OperatorCheckpoints
+    """Operator state. What was `restored` for the operator itself is what its `snapshot` gave in
+    the base's epoch; if the parallelism has changed since, in each of the former subtasks, for the
+    operator to choose from."""
     make_room: Callable[[], None]
     """Writes early what has changed in keyed state, if it outgrows memory."""
     roving: bool
@@ -66,6 +69,9 @@ class OperatorHost:
     unsay: Callable[[], None]
     """Takes back the control events that this epoch's receivers were to be told so far. For an
     operator that goes on where it was: its receivers were told in the base's epoch."""
+    stopped: Callable[[], bool]
+    """Whether the job has been stopped meanwhile, as far as this process knows: what waits for
+    something outside need not wait any longer."""
     in_order: bool = False
     """Whether records come in event-time order: results are then to be independent of epochs."""
 
@@ -105,15 +111,11 @@ class OpenOperator:
         """The epoch's input is through. May emit, and send control events."""
 
     def snapshot(self) -> bytes | None:
-        """What a new instance needs to go on, beside keyed state."""
+        """What a new instance needs to go on, beside keyed state and that of its functions."""
         return None
 
     def reached(self) -> dict[str, int]:
         """For the driver: the watermark of each part of the input that holds time back."""
-        return {}
-
-    def state_types(self) -> dict[str, Any]:
-        """Kind and type of each state that is in the snapshot, by name."""
         return {}
 
     def begin_epoch(self) -> None:
@@ -195,10 +197,17 @@ def stamped(timestamps: list[Any], values: Iterable[Any], scope: KeyScope) -> It
         yield value
 
 
+def open_function(function: Function, host: OperatorHost) -> None:
+    """Every function is opened here: before that it gets its operator state back."""
+    users = function.user_function if isinstance(function, WrappingFunction) else function
+    host.checkpoints.enlist(users)
+    function.open(host.context)
+
+
 def opened(function: Any, host: OperatorHost, method: str) -> Callable[..., Any]:
     """The callable to use for a user function, after its `open` was called."""
     if isinstance(function, Function):
-        function.open(host.context)
+        open_function(function, host)
         bound: Callable[..., Any] = getattr(function, method)
         return bound
     called: Callable[..., Any] = function

@@ -21,10 +21,9 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.timerservice import TimerService
 from penstock.errors import InvalidArgumentError, StateError
-from penstock.runtime.operators.base import Input, OpenOperator, OperatorHost
+from penstock.runtime.operators.base import OpenOperator, OperatorHost, open_function
 from penstock.runtime.operators.process import (
     ElementContext,
-    Firing,
     MayHaveTimers,
     ProcessOperator,
     element_input,
@@ -32,7 +31,8 @@ from penstock.runtime.operators.process import (
     timer_service,
 )
 from penstock.state.backend import NO_KEY
-from penstock.state.broadcast_state import BroadcastStates
+from penstock.state.broadcast_state import LiveBroadcastState
+from penstock.state.operator_state import OperatorStates
 
 
 @dataclass(frozen=True)
@@ -41,44 +41,38 @@ class BroadcastProcess(MayHaveTimers):
 
     function: Any
     descriptors: tuple[MapStateDescriptor, ...]
-    replicated: bool = True
-    """What a subtask keeps beside keyed state is the same on all."""
 
     def open(self, host: OperatorHost) -> OpenOperator:
         function = self.function
-        restored = next(iter(host.restored()), None)
-        states = BroadcastStates(host.context.get_task_name(), self.descriptors, restored)
+        states = BroadcastStates(host.checkpoints.states, self.descriptors)
         timers = timer_service(function, host)
         reading = ReadContext(host, timers, states)
-        function.open(host.context)
+        open_function(function, host)
         inputs = (
             element_input(function.process_element, reading, host),
             element_input(
                 function.process_broadcast_element, WriteContext(host, reading, states), host
             ),
         )
-        return BroadcastOperator(function, inputs, firing(function, reading, host), states)
+        return ProcessOperator(function, inputs, firing(function, reading, host))
 
 
-class BroadcastOperator(ProcessOperator):
-    """A process function with broadcast states, which it keeps beside keyed state."""
+class BroadcastStates:
+    """The broadcast states that the function's contexts give it."""
 
-    def __init__(
-        self,
-        function: Any,
-        inputs: tuple[Input, ...],
-        firing: Firing | None,
-        states: BroadcastStates,
-    ) -> None:
-        super().__init__(function, inputs, firing)
-        self.states = states
+    def __init__(self, states: OperatorStates, descriptors: tuple[MapStateDescriptor, ...]) -> None:
+        self._descriptors = descriptors
+        self._states = {d.get_name(): states.get_broadcast_state(d) for d in descriptors}
 
-    def snapshot(self) -> bytes | None:
-        return self.states.snapshot()
-
-    def state_types(self) -> dict[str, Any]:
-        # The function may have a state of the same name for each key.
-        return {f"{name} (broadcast)": type_ for name, type_ in self.states.types().items()}
+    def of(self, descriptor: MapStateDescriptor) -> LiveBroadcastState:
+        if not isinstance(descriptor, MapStateDescriptor):
+            raise StateError(f"expected a MapStateDescriptor, got {descriptor!r}")
+        if descriptor not in self._descriptors:
+            declared = ", ".join(repr(known) for known in self._descriptors)
+            raise StateError(
+                f"there is no broadcast state {descriptor!r}; broadcast(...) was given {declared}"
+            )
+        return self._states[descriptor.get_name()]
 
 
 class ReadContext(

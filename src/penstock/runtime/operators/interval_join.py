@@ -12,7 +12,13 @@ from typing import Any
 from penstock.datastream.functions import ProcessJoinFunction
 from penstock.datastream.output_tag import OutputTag
 from penstock.errors import InvalidArgumentError
-from penstock.runtime.operators.base import FunctionOperator, Input, OpenOperator, OperatorHost
+from penstock.runtime.operators.base import (
+    FunctionOperator,
+    Input,
+    OpenOperator,
+    OperatorHost,
+    open_function,
+)
 from penstock.runtime.operators.process import element_input, send_aside
 from penstock.runtime.watermarks import MAX_TIMESTAMP, WATERMARK, Control
 from penstock.state.time_buffer import TimeBuffer
@@ -30,7 +36,7 @@ class IntervalJoin:
     late_right: OutputTag | None = None
 
     def open(self, host: OperatorHost) -> OpenOperator:
-        self.function.open(host.context)
+        open_function(self.function, host)
         return _OpenIntervalJoin(self, host)
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import Boundedness, ReadResult, Source, Split
+from penstock.runtime.codec import dump
+from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.operators.base import OpenOperator, OperatorHost, stamped
 from penstock.runtime.operators.split_time import SplitTime
 from penstock.runtime.operators.timestamps import AssignTime
@@ -34,6 +36,11 @@ class PythonSource:
         return self.source.boundedness is Boundedness.BOUNDED
 
     @property
+    def discovers(self) -> bool:
+        """Whether it may have further splits while it is read."""
+        return not self.bounded and self.source.discovery_interval is not None
+
+    @property
     def timestamps(self) -> bool:
         return self.time is not None
 
@@ -46,10 +53,14 @@ class OpenPythonSource(OpenOperator):
 
     def __init__(self, described: PythonSource, host: OperatorHost) -> None:
         self._reader = described.source.create_reader(host.init_context())
+        host.checkpoints.enlist(self._reader)
         self._scope = host.scope
         kind, assigned = described.record_type, described.time
         self._convert = None if kind is None else kind.converter()
-        self._time = None if assigned is None else SplitTime(assigned.strategy, host, self.control)
+        self._discovers = described.discovers
+        self._time = None
+        if assigned is not None:
+            self._time = SplitTime(assigned.strategy, host, self.control, described.discovers)
         self.process = host.emit
         self._run = host.emit_run if self._time is None else self._time.run
         self._unfinished: set[str] | None = None
@@ -121,7 +132,7 @@ class OpenPythonSource(OpenOperator):
     def end_epoch(self) -> None:
         if self._time is not None:
             self._time.end_epoch()
-        if self._unfinished is not None and not self._unfinished:
+        if self._unfinished is not None and not self._unfinished and not self._discovers:
             # As far as this subtask goes, time has come to its end.
             self.control((WATERMARK, MAX_TIMESTAMP))
 
@@ -149,6 +160,16 @@ class SplitPosition:
     @staticmethod
     def position_from(text: str) -> Any:
         return pickle.loads(base64.b64decode(text))
+
+
+def split_text(split: Split) -> str:
+    """A split as an order carries it."""
+    return base64.b64encode(dump(split)).decode()
+
+
+def found_splits(uid: str, order: EpochOrder) -> list[tuple[int, Split]]:
+    """The splits that a source has found since the plan was made, with their numbers."""
+    return [(n, pickle.loads(base64.b64decode(text))) for n, text in order.splits.get(uid, ())]
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,29 @@ from penstock.runtime.operators.generators import Progress
 from penstock.runtime.operators.timestamps import Stamper
 from penstock.runtime.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, WATERMARK, Control, Valve
 
+# Stands for the splits that have not been found yet: there is nothing to wait for.
+_TO_COME = None
+
 
 class SplitTime(Stamper):
     """The time of a subtask's splits. What follows from all of them goes to `say`.
 
-    A split that has not been read yet holds the others back; one that is finished does not.
+    A split that has not been read yet holds the others back; one that is finished does not. With
+    `more_to_come` time does not end with the last split: without one the source is idle.
     """
 
     def __init__(
-        self, strategy: WatermarkStrategy, host: OperatorHost, say: Callable[[Control], None]
+        self,
+        strategy: WatermarkStrategy,
+        host: OperatorHost,
+        say: Callable[[Control], None],
+        more_to_come: bool = False,
     ) -> None:
         super().__init__(strategy, host)
         self._strategy = strategy
         self._host = host
         self._say = say
+        self._more_to_come = more_to_come
         self._splits: dict[str, Progress] | None = None
         self._read: set[str] = set()
         self._valve = Valve(())
@@ -36,21 +45,29 @@ class SplitTime(Stamper):
         """These splits are there; the first time, where they were is looked up and told."""
         self._read.clear()
         if self._splits is not None:
+            self._add([split for split in unfinished if split not in self._splits], {})
             return
-        watermarks, states = _merged(self._host.restored())
-        splits = self._splits = {}
+        watermarks, states = _merged(self._host.checkpoints.restored)
+        self._splits = {}
         self._valve = Valve((), min(watermarks, default=MIN_TIMESTAMP), leap=False)
-        for split in unfinished:
-            progress = splits[split] = Progress(self._strategy, partial(self._changed, split))
-            if split in states:
-                progress.restore(states[split])
-            self._valve.restore(split, progress.watermark, progress.idle)
+        if self._more_to_come:
+            self._valve.restore(_TO_COME, MIN_TIMESTAMP, idle=True)
+        self._add(unfinished, states)
         if self._valve.watermark > MIN_TIMESTAMP:
             self._say((WATERMARK, self._valve.watermark))
         for control in self._valve.changes():
             self._say(control)
         # Else what receivers see would depend on whether the instance that was lives on.
         self._host.unsay()
+
+    def _add(self, found: Iterable[str], states: dict[str, Any]) -> None:
+        assert self._splits is not None
+        for split in found:
+            progress = Progress(self._strategy, partial(self._changed, split))
+            self._splits[split] = progress
+            if split in states:
+                progress.restore(states[split])
+            self._valve.restore(split, progress.watermark, progress.idle)
 
     def must_wait(self, split: str) -> bool:
         """Whether a split is too far ahead of the slowest one that it is aligned with."""
@@ -76,7 +93,11 @@ class SplitTime(Stamper):
         self.periodic()
         del self._splits[split]
         self._read.discard(split)
-        self._changed(split, (WATERMARK, MAX_TIMESTAMP))
+        if self._more_to_come:
+            for passed in self._valve.remove(split):
+                self._say(passed)
+        else:
+            self._changed(split, (WATERMARK, MAX_TIMESTAMP))
 
     def end_epoch(self) -> None:
         if self._splits is None:

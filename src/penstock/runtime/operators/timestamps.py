@@ -48,6 +48,12 @@ class AssignTime:
         own = strategy.kind in (WatermarkKind.CUSTOM, WatermarkKind.INGESTION)
         return own or strategy.idle_timeout_millis is not None
 
+    @property
+    def needs_timestamps(self) -> bool:
+        """Whether it only goes by the timestamps that records come with."""
+        strategy = self.strategy
+        return strategy.kind is WatermarkKind.BOUNDED and strategy.timestamp_assigner is None
+
     def open(self, host: OperatorHost) -> OpenOperator:
         if host.roving:
             return _OpenRoving(self.strategy, host)
@@ -144,7 +150,7 @@ class _OpenAssignTime(Stamper):
         super().__init__(strategy, host)
         self._host = host
         self.progress = Progress(strategy, self._say)
-        parts = [] if host.roving else [pickle.loads(part) for part in host.restored()]
+        parts = [] if host.roving else [pickle.loads(part) for part in host.checkpoints.restored]
         if parts:
             # Several after a change of parallelism: whose records come here now is not known.
             self.progress.restore(min(parts, key=lambda state: state[1]))

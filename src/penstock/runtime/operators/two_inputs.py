@@ -11,6 +11,7 @@ from penstock.runtime.operators.base import (
     Input,
     OpenOperator,
     OperatorHost,
+    open_function,
     passing,
 )
 from penstock.runtime.operators.process import (
@@ -31,7 +32,7 @@ class CoMap:
     function: Any
 
     def open(self, host: OperatorHost) -> OpenOperator:
-        self.function.open(host.context)
+        open_function(self.function, host)
         inputs = _mapped(self.function.map1, host), _mapped(self.function.map2, host)
         return FunctionOperator(self.function, *inputs[0], inputs)
 
@@ -61,7 +62,7 @@ class CoFlatMap:
 
     def open(self, host: OperatorHost) -> OpenOperator:
         function = self.function
-        function.open(host.context)
+        open_function(function, host)
         inputs = flat_mapped(function.flat_map1, host), flat_mapped(function.flat_map2, host)
         return FunctionOperator(function, *inputs[0], inputs)
 
@@ -75,7 +76,7 @@ class CoProcess(MayHaveTimers):
     def open(self, host: OperatorHost) -> OpenOperator:
         function = self.function
         context = ElementContext(host.scope, timer_service(function, host), host.emit_side)
-        function.open(host.context)
+        open_function(function, host)
         inputs = (
             element_input(function.process_element1, context, host),
             element_input(function.process_element2, context, host),

@@ -15,7 +15,7 @@ from penstock.datastream.state import (
     ReducingStateDescriptor,
 )
 from penstock.datastream.window import Evictor, TimestampedValue
-from penstock.runtime.operators.base import OperatorHost, opened
+from penstock.runtime.operators.base import OperatorHost, open_function, opened
 from penstock.runtime.operators.windows.namespaces import window_bytes
 from penstock.runtime.operators.windows.trigger_context import EvictorContext, move
 from penstock.state.namespaces import NamespaceScope
@@ -40,7 +40,7 @@ class Contents:
         if combine is None:
             return ListStateDescriptor(_NAME, kept)
         if isinstance(combine, AggregateFunction):
-            combine.open(host.context)
+            open_function(combine, host)
             return AggregatingStateDescriptor(_NAME, combine, kept)
         call = opened(combine, host, "reduce")
         return ReducingStateDescriptor(_NAME, _Reducing(call), kept)
