@@ -15,6 +15,7 @@ from penstock.common._type_base import TypeInformation
 from penstock.common._type_basic import (
     BasicType,
     BasicTypeInfo,
+    DateTypeInfo,
     LocalTimeTypeInfo,
     TimestampTypeInfo,
     TimeTypeInfo,
@@ -38,48 +39,54 @@ _SEQUENCES = (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo, PrimitiveAr
 _FLOAT_DIGITS = range(1, 10)
 
 
-def text_function(type_info: TypeInformation | None) -> Text:
-    """The function from a value of the type to its text."""
+def printed_text(type_info: TypeInformation | None) -> Text:
+    """The function from a value of the type to what `print` shows."""
     if isinstance(type_info, RowTypeInfo | ExternalTypeInfo):
-        return _row_text
-    return _java_text(type_info)
+        return _printed_row
+    return java_text(type_info)
 
 
-def _row_text(value: Any) -> str:
-    """What is in a row is printed by Python in PyFlink, too."""
+def _printed_row(value: Any) -> str:
+    """For `print`, and nowhere else, PyFlink leaves it to Python what is in a row."""
     if not isinstance(value, Row):
         return str(value)
     return f"{value.get_row_kind()}[{','.join(map(str, value))}]"
 
 
-def _java_text(type_info: TypeInformation | None) -> Text:
+def java_text(type_info: TypeInformation | None) -> Text:
+    """The function from a value of the type to what Java's toString makes of it."""
     text = _text_if_there(type_info)
-    return text if text is str else lambda value: "null" if value is None else text(value)
+    return str if text is None else lambda value: "null" if value is None else text(value)
 
 
-def _text_if_there(type_info: TypeInformation | None) -> Text:
+def _text_if_there(type_info: TypeInformation | None) -> Text | None:
+    """None if it is a Python object."""
     if isinstance(type_info, BasicTypeInfo):
         return _BASIC.get(type_info.basic_type, str)
     if isinstance(type_info, TupleTypeInfo):
-        fields = [_java_text(t) for t in type_info.get_field_types()]
+        fields = [java_text(t) for t in type_info.get_field_types()]
         return lambda value: f"({','.join(f(v) for f, v in zip(fields, value, strict=True))})"
     if isinstance(type_info, _SEQUENCES):
-        element = _java_text(type_info.elem_type)
+        element = java_text(type_info.elem_type)
         return lambda value: (
             str(value) if isinstance(value, bytes) else f"[{', '.join(map(element, value))}]"
         )
     if isinstance(type_info, MapTypeInfo):
-        key, item = _java_text(type_info.key_type), _java_text(type_info.value_type)
+        key, item = java_text(type_info.key_type), java_text(type_info.value_type)
         return lambda value: f"{{{', '.join(f'{key(k)}={item(v)}' for k, v in value.items())}}}"
     if isinstance(type_info, RowTypeInfo):
-        return _row_text
+        columns = [java_text(t) for t in type_info.get_field_types()]
+        return lambda row: (
+            f"{row.get_row_kind()}"
+            f"[{', '.join(f(v) for f, v in zip(columns, row, strict=True))}]"
+        )
     if isinstance(type_info, TimestampTypeInfo):
         return _timestamp_text
     if isinstance(type_info, TimeTypeInfo):
         return lambda value: str(value.replace(microsecond=0))
-    if isinstance(type_info, LocalTimeTypeInfo):
+    if isinstance(type_info, DateTypeInfo | LocalTimeTypeInfo):
         return lambda value: str(value.isoformat())
-    return str
+    return None
 
 
 def _boolean_text(value: bool) -> str:

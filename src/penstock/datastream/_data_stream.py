@@ -392,10 +392,10 @@ class DataStream(OperatorSettings, OldStreamMethods):
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write with a sink that takes part in checkpoints."""
-        operator = WriteSink(instance_of("sink_to", (Sink,), sink))
+        checked = instance_of("sink_to", (Sink,), sink)
         transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
         prepared: DataStream = self if transformer is None else transformer.apply(self)
-        return prepared._end("Sink: Writer", operator)
+        return prepared._end("Sink: Writer", WriteSink(checked.for_type(prepared._type)))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print every record on the driver's standard output.

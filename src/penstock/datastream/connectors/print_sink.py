@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from penstock.common._type_text import text_function
+from penstock.common._type_text import printed_text
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import (
     Committable,
@@ -34,7 +34,7 @@ class PrintSink(Sink):
         self._type = type_info
 
     def create_writer(self, context: InitContext) -> SinkWriter:
-        return _LineWriter(self._prefix(context), text_function(self._type))
+        return _LineWriter(self._prefix(context), printed_text(self._type))
 
     def create_committer(self) -> Committer:
         return _Printer()
