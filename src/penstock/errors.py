@@ -90,6 +90,17 @@ class InvalidArgumentError(PenstockError, ValueError):
         return cls(f"unknown option {key!r}; {hint}")
 
 
+class MalformedRecordError(PenstockError, ValueError):
+    """A message is not what its schema says."""
+
+    @classmethod
+    def of(cls, format: str, message: object, cause: BaseException) -> MalformedRecordError:
+        return cls(
+            f"cannot read {short_repr(message)} as {format}: {cause}; correct the schema's type, "
+            "or have it ignore parse errors"
+        )
+
+
 class InvalidProgramError(PenstockError, ValueError):
     """The dataflow graph is not one that can run."""
 
@@ -424,6 +435,9 @@ class JobFailedError(PenstockError, RuntimeError):
         return cls(f"job {job!r} failed: {type(cause).__name__}: {cause}")
 
 
+NO_JAVA = "there are no Flink Java objects behind Penstock, only Python"
+
+
 class UnsupportedFeatureError(PenstockError, NotImplementedError):
     """PyFlink or Flink has it; here it cannot work, or does not yet."""
 
@@ -433,7 +447,21 @@ class UnsupportedFeatureError(PenstockError, NotImplementedError):
 
     @classmethod
     def no_java(cls, what: str) -> UnsupportedFeatureError:
-        return cls.of(what, "there are no Flink Java objects behind Penstock, only Python")
+        return cls.of(what, NO_JAVA)
+
+
+class RefusedNameError(UnsupportedFeatureError, AttributeError):
+    """A name of PyFlink's that is not here. To `hasattr` it is not there."""
+
+
+class RefusedImportError(UnsupportedFeatureError, ImportError):
+    """The same for an import of a name or module, where Python swallows every AttributeError."""
+
+    @classmethod
+    def of_module(cls, name: str, hint: str) -> RefusedImportError:
+        error = cls(f"{name} is not supported; {hint}")
+        error.name = name
+        return error
 
 
 class RecordTooLargeError(PenstockError, ValueError):

@@ -6,6 +6,7 @@ Lazy, because a worker that unpickles one function must not import everything.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for nam
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        names = importlib.import_module("penstock.pyflink_names")
+        return names.find_name(__name__, name, sys._getframe(1))
     value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value

@@ -7,9 +7,11 @@ from typing import Any
 
 from penstock.common._type_conversion import Converter, same
 from penstock.common._type_plain import Plain, Serializer, msgpack_serializer
-from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.errors import InvalidArgumentError
+from penstock.refusals import NO_JAVA, refusing
 
 
+@refusing({"get_java_type_info": NO_JAVA})
 class TypeInformation(ABC):
     """The type of the records of a stream, of a key, or of the values of a state.
 
@@ -35,6 +37,13 @@ class TypeInformation(ABC):
         """
         return None
 
+    def as_kept(self) -> TypeInformation:
+        """The type as a function's own state has it, where a float keeps all its bits.
+
+        A program reads back what it wrote: in PyFlink, too, only what leaves the worker is cut.
+        """
+        return self
+
     def serializer(self) -> Serializer:
         """Functions to and from bytes, for values that have passed the converter."""
         return msgpack_serializer(self.plain())
@@ -48,9 +57,6 @@ class TypeInformation(ABC):
 
     def from_internal_type(self, obj: Any) -> Any:
         return obj
-
-    def get_java_type_info(self) -> Any:
-        raise UnsupportedFeatureError.no_java("get_java_type_info()")
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock import options
+from penstock.common._old_settings import OldExecutionSettings
 from penstock.common.configuration import Configuration
 from penstock.common.time import Span, to_millis
 from penstock.errors import InvalidArgumentError
@@ -16,7 +17,7 @@ from penstock.errors import InvalidArgumentError
 __all__ = ["ExecutionConfig"]
 
 
-class ExecutionConfig:
+class ExecutionConfig(OldExecutionSettings):
     PARALLELISM_DEFAULT = -1
     PARALLELISM_UNKNOWN = -2
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from penstock import options
+from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.time import Duration, Time, to_millis
 from penstock.errors import InvalidArgumentError
 
-__all__ = ["RestartStrategies", "RestartStrategyConfiguration", "restart_strategy_from"]
+__all__ = [
+    "RestartStrategies",
+    "RestartStrategyConfiguration",
+    "restart_strategy_from",
+    "set_restart_strategy",
+]
 
 Span: TypeAlias = int | Duration | Time | dt.timedelta
 
@@ -36,8 +42,16 @@ class _FallBack(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class _FixedDelay(RestartStrategyConfiguration):
-    restart_attempts: int
-    delay_millis: int
+    restart_attempts: int = options.FIXED_DELAY_ATTEMPTS.default
+    delay_between_attempts_interval: Span = options.FIXED_DELAY_DELAY.default
+
+    def __post_init__(self) -> None:
+        _count(self.restart_attempts, "restart_attempts")
+        _in_millis(self, "delay_between_attempts_interval")
+
+    @property
+    def delay_millis(self) -> int:
+        return cast(int, self.delay_between_attempts_interval)
 
     def get_restart_attempts(self) -> int:
         return self.restart_attempts
@@ -54,9 +68,22 @@ class _FixedDelay(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class _FailureRate(RestartStrategyConfiguration):
-    max_failure_rate: int
-    failure_interval_millis: int
-    delay_millis: int
+    max_failure_rate: int = options.FAILURE_RATE_MAX_FAILURES.default
+    failure_interval: Span = options.FAILURE_RATE_INTERVAL.default
+    delay_between_attempts_interval: Span = options.FAILURE_RATE_DELAY.default
+
+    def __post_init__(self) -> None:
+        _count(self.max_failure_rate, "failure_rate")
+        _in_millis(self, "failure_interval")
+        _in_millis(self, "delay_between_attempts_interval")
+
+    @property
+    def failure_interval_millis(self) -> int:
+        return cast(int, self.failure_interval)
+
+    @property
+    def delay_millis(self) -> int:
+        return cast(int, self.delay_between_attempts_interval)
 
     def get_max_failure_rate(self) -> int:
         return self.max_failure_rate
@@ -129,20 +156,13 @@ class RestartStrategies:
 
     @staticmethod
     def fixed_delay_restart(restart_attempts: int, delay_between_attempts: Span) -> _FixedDelay:
-        return _FixedDelay(
-            _count(restart_attempts, "restart_attempts"),
-            to_millis(delay_between_attempts, "delay_between_attempts"),
-        )
+        return _FixedDelay(restart_attempts, delay_between_attempts)
 
     @staticmethod
     def failure_rate_restart(
         failure_rate: int, failure_interval: Span, delay_interval: Span
     ) -> _FailureRate:
-        return _FailureRate(
-            _count(failure_rate, "failure_rate"),
-            to_millis(failure_interval, "failure_interval"),
-            to_millis(delay_interval, "delay_interval"),
-        )
+        return _FailureRate(failure_rate, failure_interval, delay_interval)
 
     @staticmethod
     def exponential_delay_restart(
@@ -202,6 +222,53 @@ def restart_strategy_from(config: Configuration) -> RestartStrategyConfiguration
         config.get(options.EXPONENTIAL_JITTER),
         config.get(options.EXPONENTIAL_ATTEMPTS),
     )
+
+
+def set_restart_strategy(config: Configuration, strategy: RestartStrategyConfiguration) -> None:
+    """Write a strategy into a configuration, where `restart_strategy_from` finds it."""
+    if isinstance(strategy, _FallBack):
+        config.set(options.RESTART_STRATEGY, None)
+        return
+    kinds: dict[type, tuple[str, dict[ConfigOption[Any], str]]] = {
+        _NoRestart: ("none", {}),
+        _FixedDelay: (
+            "fixed-delay",
+            {
+                options.FIXED_DELAY_ATTEMPTS: "restart_attempts",
+                options.FIXED_DELAY_DELAY: "delay_millis",
+            },
+        ),
+        _FailureRate: (
+            "failure-rate",
+            {
+                options.FAILURE_RATE_MAX_FAILURES: "max_failure_rate",
+                options.FAILURE_RATE_INTERVAL: "failure_interval_millis",
+                options.FAILURE_RATE_DELAY: "delay_millis",
+            },
+        ),
+        _ExponentialDelay: (
+            "exponential-delay",
+            {
+                options.EXPONENTIAL_INITIAL_BACKOFF: "initial_backoff_millis",
+                options.EXPONENTIAL_MAX_BACKOFF: "max_backoff_millis",
+                options.EXPONENTIAL_MULTIPLIER: "backoff_multiplier",
+                options.EXPONENTIAL_RESET_THRESHOLD: "reset_backoff_threshold_millis",
+                options.EXPONENTIAL_JITTER: "jitter_factor",
+                options.EXPONENTIAL_ATTEMPTS: "attempts",
+            },
+        ),
+    }
+    if type(strategy) not in kinds:
+        raise InvalidArgumentError.of("a restart strategy", "made with RestartStrategies", strategy)
+    kind, fields = kinds[type(strategy)]
+    config.set(options.RESTART_STRATEGY, kind)
+    for option, field in fields.items():
+        config.set(option, getattr(strategy, field))
+
+
+def _in_millis(strategy: RestartStrategyConfiguration, field: str) -> None:
+    """Keep a span as milliseconds, so that equal strategies are equal."""
+    object.__setattr__(strategy, field, to_millis(getattr(strategy, field), field))
 
 
 def _count(value: int, what: str) -> int:

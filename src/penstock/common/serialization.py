@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import codecs
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.common._type_text import java_text
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.errors import InvalidArgumentError, TypeMismatchError
+from penstock.pyflink_names import missing_name
 
 __all__ = [
     "BulkWriterFactory",
@@ -19,6 +21,8 @@ __all__ = [
     "SerializationSchema",
     "SimpleStringSchema",
 ]
+
+__getattr__ = missing_name(__name__)
 
 
 class SerializationSchema(ABC):
@@ -98,16 +102,27 @@ class Encoder(ABC):
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """``str(value)`` and a line feed."""
-        return _LineEncoder(charset_name)
+        """The value's text and a line feed: Java's text if the stream's type is declared."""
+        return LineEncoder(charset_name)
 
 
-class _LineEncoder(Encoder):
-    def __init__(self, charset: str) -> None:
+class LineEncoder(Encoder):
+    def __init__(self, charset: str, type_info: TypeInformation | None = None) -> None:
         self._charset = known_charset(charset)
+        self._type = type_info
+        self._text: Callable[[Any], str] | None = None  # cannot be pickled
+
+    def of_type(self, type_info: TypeInformation | None) -> LineEncoder:
+        """The same for records of that type."""
+        return LineEncoder(self._charset, type_info)
 
     def encode(self, value: Any) -> bytes:
-        return f"{value}\n".encode(self._charset)
+        if self._text is None:
+            self._text = java_text(self._type)
+        return f"{self._text(value)}\n".encode(self._charset)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LineEncoder, (self._charset, self._type)
 
 
 class BulkWriterFactory(ABC):

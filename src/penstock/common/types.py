@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
+from penstock.refusals import NO_JAVA, refusing
+
 __all__ = ["Row", "RowKind"]
 
 
+@refusing({"to_j_row_kind": NO_JAVA})
 class RowKind(Enum):
     """What a row says about a change."""
 
@@ -19,6 +22,9 @@ class RowKind(Enum):
     UPDATE_BEFORE = 1
     UPDATE_AFTER = 2
     DELETE = 3
+
+    def __str__(self) -> str:
+        return ("+I", "-U", "+U", "-D")[self.value]
 
 
 _INSERT = RowKind.INSERT

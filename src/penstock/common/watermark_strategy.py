@@ -12,7 +12,8 @@ from enum import Enum
 from typing import Any
 
 from penstock.common.time import Duration, Span, to_millis
-from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.errors import InvalidArgumentError
+from penstock.refusals import refusing
 
 __all__ = [
     "AssignerWithPeriodicWatermarksWrapper",
@@ -167,11 +168,6 @@ class WatermarkStrategy:
         )
 
 
+@refusing({"__init__": "write a WatermarkGenerator and use WatermarkStrategy.for_generator"})
 class AssignerWithPeriodicWatermarksWrapper:
     """PyFlink's wrapper of a Java assigner; importable, but there is nothing to wrap."""
-
-    def __init__(self, j_assigner_with_periodic_watermarks: object = None) -> None:
-        raise UnsupportedFeatureError.of(
-            "AssignerWithPeriodicWatermarksWrapper",
-            "write a WatermarkGenerator and use WatermarkStrategy.for_generator",
-        )

@@ -6,8 +6,11 @@ the environment and, behind it, the driver.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from penstock.pyflink_names import find_name
 
 if TYPE_CHECKING:
     from penstock.datastream.async_data_stream import AsyncDataStream
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
         DataStreamSink,
         IterativeStream,
         KeyedStream,
+        SplitStream,
         WindowedStream,
     )
     from penstock.datastream.execution_mode import RuntimeExecutionMode
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
         KeySelector,
         ListCheckpointed,
         MapFunction,
+        OutputSelector,
         Partitioner,
         ProcessFunction,
         ProcessJoinFunction,
@@ -113,6 +118,7 @@ _MODULES = {
         "DataStreamSink",
         "IterativeStream",
         "KeyedStream",
+        "SplitStream",
         "WindowedStream",
     ),
     "execution_mode": ("RuntimeExecutionMode",),
@@ -138,6 +144,7 @@ _MODULES = {
         "KeyedProcessFunction",
         "ListCheckpointed",
         "MapFunction",
+        "OutputSelector",
         "Partitioner",
         "ProcessFunction",
         "ProcessJoinFunction",
@@ -220,6 +227,7 @@ __all__ = [
     "MapFunction",
     "MemorySize",
     "MergingWindowAssigner",
+    "OutputSelector",
     "OutputTag",
     "Partitioner",
     "PredefinedOptions",
@@ -234,6 +242,7 @@ __all__ = [
     "SinkFunction",
     "SlotSharingGroup",
     "SourceFunction",
+    "SplitStream",
     "StateBackend",
     "StreamExecutionEnvironment",
     "TimeCharacteristic",
@@ -251,7 +260,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return find_name(__name__, name, sys._getframe(1))
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value

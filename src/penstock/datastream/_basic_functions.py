@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.refusals import NO_JAVA, refusing
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -211,6 +212,14 @@ class FilterFunction(Function):
         """True to keep `value`."""
 
 
+class OutputSelector(Function):
+    """Names the outputs of a split stream that a record goes to, as in Flink 1.x."""
+
+    @abstractmethod
+    def select(self, value: Any) -> Iterable[str]:
+        """The names: none, one or several."""
+
+
 class Partitioner(Function):
     """Chooses the subtask that a key's records go to."""
 
@@ -219,6 +228,7 @@ class Partitioner(Function):
         """An index in `range(num_partitions)`."""
 
 
+@refusing({"get_java_function": NO_JAVA})
 class SourceFunction(Function):
     """Flink's older source interface, where PyFlink wraps a Java class by name.
 
@@ -231,6 +241,7 @@ class SourceFunction(Function):
             raise _no_java_class("SourceFunction", source_func, "connectors.base.Source")
 
 
+@refusing({"get_java_function": NO_JAVA})
 class SinkFunction(Function):
     """A sink written as a function: called with each record as it arrives.
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, overload
 
 from penstock.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream._old_names import OldStreamMethods
 from penstock.datastream._operator_settings import OperatorSettings
 from penstock.datastream._stream_arguments import (
     declared_type,
     function_or_callable,
     instance_of,
     partition_function,
-    refusing,
     selector_of,
     time_assigner,
 )
 from penstock.datastream.closeable_iterator import CloseableIterator
 from penstock.datastream.connectors._file_sink import StreamingFileSink
-from penstock.datastream.connectors.base import Sink
+from penstock.datastream.connectors.base import Sink, SupportsPreprocessing
 from penstock.datastream.connectors.collect_sink import CollectSink
 from penstock.datastream.connectors.print_sink import PrintSink
 from penstock.datastream.data_stream_sink import DataStreamSink
@@ -30,6 +30,7 @@ from penstock.datastream.functions import (
     JoinFunction,
     KeySelector,
     MapFunction,
+    OutputSelector,
     Partitioner,
     ProcessFunction,
     SinkFunction,
@@ -40,6 +41,7 @@ from penstock.datastream.side_input import SideInput
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import WindowAssigner
 from penstock.datastream.windowed_stream import AllWindowedStream, count_windowed
+from penstock.deprecation import old_keywords
 from penstock.errors import InvalidArgumentError
 from penstock.graph.location import user_location
 from penstock.graph.partitioning import (
@@ -54,6 +56,7 @@ from penstock.graph.partitioning import (
     Shuffle,
 )
 from penstock.graph.stream_graph import Chaining, Edge, Node
+from penstock.refusals import refusing
 from penstock.runtime.fields import getter, tuple_getter
 from penstock.runtime.operators.lookup import Lookup
 from penstock.runtime.operators.process import Process
@@ -72,7 +75,6 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
 
 @refusing(
     {
-        "cache": "write the stream to a sink, or call to_spark() and cache the DataFrame",
         "interval_join": "call key_by(...) on both streams first: it joins by key",
         "in_event_time_order": "call key_by(...) first: records are put in order for each key",
         "window": "call key_by(...) first, or window_all(...) for one window over all keys",
@@ -84,7 +86,7 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
         ),
     }
 )
-class DataStream(OperatorSettings):
+class DataStream(OperatorSettings, OldStreamMethods):
     """A stream of records. Immutable: every method leaves it as it is and returns another."""
 
     def __init__(
@@ -339,8 +341,15 @@ class DataStream(OperatorSettings):
         node = self._operator("get_side_output")
         return DataStream(self._env, (Edge(node.id, tag=output_tag.tag_id),), output_tag.type_info)
 
+    def split(
+        self, output_selector: Callable[[Any], Iterable[str]] | OutputSelector
+    ) -> split_stream.SplitStream:
+        """Name the outputs of each record: none, one or several; `.select(name)` gives one."""
+        return split_stream.SplitStream(self._before_key_by(), output_selector)
+
     # How records travel to the next operator
 
+    @old_keywords("DataStream")
     def key_by(self, key_selector: Selector, key_type: TypeLike = None) -> keyed_stream.KeyedStream:
         """Records of one key to one subtask, where the key has its state.
 
@@ -420,14 +429,21 @@ class DataStream(OperatorSettings):
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write with a sink that takes part in checkpoints."""
-        return self._end("Sink: Writer", WriteSink(instance_of("sink_to", (Sink,), sink)))
+        checked = instance_of("sink_to", (Sink,), sink)
+        transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
+        prepared: DataStream = self if transformer is None else transformer.apply(self)
+        return prepared._end("Sink: Writer", WriteSink(checked.for_type(prepared._type)))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print every record on the driver's standard output."""
+        """Print every record on the driver's standard output.
+
+        As in PyFlink: a record of a declared type in Java's way, any other as Python has it.
+        """
         if not isinstance(sink_identifier, str | None):
             raise InvalidArgumentError.of("a sink identifier", "a string", sink_identifier)
         # What was not printed when the driver died has lost its terminal too.
-        return self._end("Sink: Print", WriteSink(PrintSink(sink_identifier), durable=False))
+        sink = PrintSink(sink_identifier, self._type)
+        return self._end("Sink: Print", WriteSink(sink, durable=False))
 
     def _end(self, name: str, operator: Any, **settings: Any) -> DataStreamSink:
         node = self._add(name, operator, is_sink=True, **settings)
@@ -463,6 +479,10 @@ class DataStream(OperatorSettings):
         """What `execute_and_collect` gives of this stream."""
         return self
 
+    def cache(self) -> CachedDataStream:
+        """Accepted and without effect: each job computes it; to_spark().cache() would keep it."""
+        return CachedDataStream(self._env, self._edges, self._type)
+
     def to_spark(self, schema: Any = None) -> DataFrame:
         """Run the job, whose sources must be bounded; its records as a Spark DataFrame."""
         frame: DataFrame = self._env._to_spark(self, schema)
@@ -473,10 +493,18 @@ def _pair(record: Any, row: Any) -> tuple[Any, Any]:
     return record, row
 
 
+class CachedDataStream(DataStream):
+    """Made by `cache`: a stream whose cache is always empty, so that it is computed anew."""
+
+    def invalidate(self) -> None:
+        """Accepted and without effect: nothing is kept."""
+
+
 # They build on DataStream, so they can only be imported once that exists.
 from penstock.datastream import (  # noqa: E402
     broadcast_stream,
     connected_streams,
     iterative_stream,
     keyed_stream,
+    split_stream,
 )

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from penstock.common.config_options import ConfigOption, OptionType
 from penstock.common.configuration import Configuration
-from penstock.datastream._stream_arguments import later
+from penstock.datastream._old_names import OldEnvironmentMethods
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.spark_interface import local_slots, set_local_slots
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.errors import InvalidArgumentError
 from penstock.options import AUTO_WATERMARK_INTERVAL
+from penstock.refusals import later
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,8 +32,6 @@ _CHANGELOG: ConfigOption[bool | None] = ConfigOption(
 _WATERMARK_INTERVAL = 200
 
 REFUSED = {
-    "add_source": "a SourceFunction wraps a Java class; write a Source in Python "
-    "(row G7 of docs/features.md) and pass it to from_source",
     "create_input": "an InputFormat is a Java object; read files with Spark and from_spark, "
     "or write a Source in Python (rows G3 and G7 of docs/features.md)",
     **dict.fromkeys(
@@ -52,7 +51,7 @@ REFUSED = {
 """By the method's name, what to do instead."""
 
 
-class EnvironmentSettings:
+class EnvironmentSettings(OldEnvironmentMethods):
     """Base of `StreamExecutionEnvironment`."""
 
     _configuration: Configuration

@@ -30,15 +30,20 @@ class CleanupStrategies:
     class EmptyCleanupStrategy(CleanupStrategy):
         """Switched on, with nothing to set."""
 
-    @dataclass(frozen=True)
     class IncrementalCleanupStrategy(CleanupStrategy):
         """Look at some entries on each access."""
 
-        cleanup_size: int = 5
-        run_cleanup_for_every_record: bool = False
+        def __init__(
+            self, cleanup_size: int = 5, run_cleanup_for_every_record: bool = False
+        ) -> None:
+            self._cleanup_size = cleanup_size
+            self._for_every_record = run_cleanup_for_every_record
 
         def get_cleanup_size(self) -> int:
-            return self.cleanup_size
+            return self._cleanup_size
+
+        def run_cleanup_for_every_record(self) -> bool:
+            return self._for_every_record
 
     @dataclass(frozen=True)
     class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):

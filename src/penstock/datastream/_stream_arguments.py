@@ -6,7 +6,7 @@ Knows functions and types; must not know streams.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from penstock.common.typeinfo import TypeInformation, type_info_of
 from penstock.common.watermark_strategy import WatermarkStrategy
@@ -30,6 +30,7 @@ from penstock.datastream.functions import (
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
+    OutputSelector,
     Partitioner,
     ProcessAllWindowFunction,
     ProcessFunction,
@@ -43,8 +44,6 @@ from penstock.datastream.window import Evictor, Trigger, WindowAssigner
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError, short_repr
 from penstock.runtime.fields import getter, tuple_getter
 from penstock.runtime.operators.timestamps import AssignTime
-
-C = TypeVar("C", bound=type)
 
 # Where a function of each class belongs, for who gave it to another method.
 _HOME: dict[type, str] = {
@@ -76,6 +75,7 @@ _HOME: dict[type, str] = {
     SinkFunction: "add_sink",
     Sink: "sink_to",
     KeySelector: "key_by",
+    OutputSelector: "split",
     Partitioner: "partition_custom",
 }
 
@@ -191,29 +191,3 @@ def non_empty(what: str, text: Any) -> str:
     if not isinstance(text, str) or not text:
         raise InvalidArgumentError.of(what, "a non-empty string", text)
     return text
-
-
-def refusing(reasons: dict[str, str]) -> Callable[[C], C]:
-    """Give a class methods that refuse: by the method's name, what to do instead."""
-
-    def add_to(cls: C) -> C:
-        for method, reason in reasons.items():
-            setattr(cls, method, _refusal(f"{cls.__name__}.{method}", reason))
-        return cls
-
-    return add_to
-
-
-def _refusal(what: str, reason: str) -> Callable[..., NoReturn]:
-    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-        raise UnsupportedFeatureError.of(what, reason)
-
-    refuse.__name__ = what.rpartition(".")[2]
-    refuse.__qualname__ = what
-    refuse.__doc__ = f"Not supported: {reason}."
-    return refuse
-
-
-def later(row: str) -> str:
-    """The reason for what comes with a row of the feature ledger."""
-    return f"it comes with row {row} of docs/features.md"

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from penstock.common.config_options import ConfigOption, OptionType
 from penstock.common.configuration import Configuration
 from penstock.common.time import Duration, Time, to_millis
+from penstock.datastream._old_names import OldCheckpointMethods
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.errors import InvalidArgumentError
@@ -24,7 +25,10 @@ from penstock.options import (
     TOLERABLE_FAILED_CHECKPOINTS,
 )
 
-__all__ = ["CheckpointConfig"]
+__all__ = ["CheckpointConfig", "ExternalizedCheckpointCleanup"]
+
+ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention
+"""Its name in Flink 1.x."""
 
 TimeLike = Time | Duration | timedelta | int
 _E = TypeVar("_E", bound=Enum)
@@ -45,7 +49,7 @@ _ALIGNED_TIMEOUT = ConfigOption(
 )
 
 
-class CheckpointConfig:
+class CheckpointConfig(OldCheckpointMethods):
     """Checkpoint settings of an environment; changes show in its configuration at once."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:

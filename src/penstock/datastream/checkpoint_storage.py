@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.errors import InvalidArgumentError
+from penstock.refusals import refusing
 
 __all__ = [
     "CheckpointStorage",
@@ -55,7 +56,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     def __init__(
         self,
-        checkpoint_path: str,
+        checkpoint_path: str | None = None,
         file_state_size_threshold: int | None = None,
         write_buffer_size: int = -1,
     ) -> None:
@@ -90,10 +91,6 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return f"FileSystemCheckpointStorage({self._checkpoint_path!r})"
 
 
+@refusing({"__init__": "it wraps a Java class; use FileSystemCheckpointStorage"})
 class CustomCheckpointStorage(CheckpointStorage):
     """In PyFlink a wrapped Java storage."""
-
-    def __init__(self, j_custom_checkpoint_storage: object) -> None:
-        raise UnsupportedFeatureError.of(
-            "CustomCheckpointStorage, a wrapped Java class,", "use FileSystemCheckpointStorage"
-        )

@@ -24,6 +24,7 @@ from penstock.datastream._basic_functions import (
     KeyedStateStore,
     KeySelector,
     MapFunction,
+    OutputSelector,
     Partitioner,
     ReduceFunction,
     ReduceFunctionWrapper,
@@ -59,6 +60,7 @@ from penstock.datastream._process_functions import (
     WindowFunction,
 )
 from penstock.datastream.timerservice import TimerService
+from penstock.pyflink_names import missing_name
 
 __all__ = [
     "AggregateFunction",
@@ -89,6 +91,7 @@ __all__ = [
     "KeyedStateStore",
     "ListCheckpointed",
     "MapFunction",
+    "OutputSelector",
     "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
@@ -103,3 +106,5 @@ __all__ = [
     "TimerService",
     "WindowFunction",
 ]
+
+__getattr__ = missing_name(__name__)

@@ -25,12 +25,12 @@ from penstock.datastream._stream_arguments import (
     declared_type,
     instance_of,
     one_of_kinds_or_callable,
-    refusing,
     selector_of,
 )
 from penstock.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from penstock.datastream.window import Evictor, Trigger, WindowAssigner
 from penstock.errors import InvalidArgumentError
+from penstock.refusals import refusing
 from penstock.runtime.operators.stateless import Map
 
 if TYPE_CHECKING:

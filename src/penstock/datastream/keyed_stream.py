@@ -10,6 +10,7 @@ from typing import Any
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.types import Row
 from penstock.datastream._data_stream import DataStream, Selector, TypeLike
+from penstock.datastream._old_names import OldKeyedStreamMethods
 from penstock.datastream._rolling_aggregates import RollingAggregates
 from penstock.datastream._stateful_functions import (
     FilterWithState,
@@ -21,7 +22,6 @@ from penstock.datastream._stream_arguments import (
     function_or_callable,
     instance_of,
     plain_callable,
-    refusing,
 )
 from penstock.datastream.functions import (
     KeyedProcessFunction,
@@ -35,6 +35,7 @@ from penstock.datastream.windowed_stream import WindowedStream, count_windowed
 from penstock.errors import InvalidArgumentError
 from penstock.graph.partitioning import ByKey
 from penstock.graph.stream_graph import Edge, Node
+from penstock.refusals import refusing
 from penstock.runtime.fields import Field, rolling_function
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.reduce import Reduce
@@ -73,7 +74,7 @@ _PARTITIONED = "a keyed stream is already partitioned, by its key; call it befor
         ),
     }
 )
-class KeyedStream(RollingAggregates, DataStream):
+class KeyedStream(RollingAggregates, DataStream, OldKeyedStreamMethods):
     """A stream whose next operator has state for each key."""
 
     class AccumulateType(Enum):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from penstock.common.typeinfo import TypeInformation, Types, type_info_of
 from penstock.errors import InvalidArgumentError
+from penstock.refusals import NO_JAVA, refusing
 
 __all__ = ["OutputTag"]
 
 
+@refusing({"get_java_output_tag": NO_JAVA})
 class OutputTag:
     """Names a side output and the type of what goes there. Tags of one id are equal."""
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.errors import InvalidArgumentError
+from penstock.refusals import NO_JAVA, refusing
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
 
 
+@refusing({"get_java_memory_size": NO_JAVA})
 class MemorySize:
     """An amount of memory in bytes."""
 
     __slots__ = ("_bytes",)
 
-    def __init__(self, *, bytes_size: int) -> None:
-        if bytes_size < 0:
+    def __init__(self, bytes_size: int | None = None) -> None:
+        if bytes_size is None or bytes_size < 0:
             raise InvalidArgumentError.of("a memory size", "at least 0 bytes", bytes_size)
         self._bytes = bytes_size
 
@@ -55,6 +57,7 @@ class MemorySize:
         return f"MemorySize({self._bytes} bytes)"
 
 
+@refusing({"get_java_slot_sharing_group": NO_JAVA})
 @dataclass(frozen=True)
 class SlotSharingGroup:
     """A named group; made by `SlotSharingGroup.builder(name)`."""

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from enum import Enum
 
+from penstock import options
+from penstock.common.configuration import Configuration
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.refusals import refusing
 
 __all__ = [
     "CustomStateBackend",
     "EmbeddedRocksDBStateBackend",
+    "FsStateBackend",
     "HashMapStateBackend",
+    "MemoryStateBackend",
     "PredefinedOptions",
+    "RocksDBStateBackend",
     "StateBackend",
+    "state_backend_from",
 ]
 
 
@@ -23,6 +30,10 @@ class StateBackend:
     """A choice of store; `config_name` is its value for `state.backend.type`."""
 
     config_name: str = ""
+
+    def configure(self, configuration: Configuration) -> None:
+        """Write the choice into a configuration."""
+        configuration.set(options.STATE_BACKEND, self.config_name)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__
@@ -46,6 +57,7 @@ class PredefinedOptions(Enum):
     FLASH_SSD_OPTIMIZED = 3
 
 
+@refusing({"set_options": "an options factory is a Java class; use set_predefined_options"})
 class EmbeddedRocksDBStateBackend(StateBackend):
     """State on disk, larger than memory."""
 
@@ -60,6 +72,16 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._paths: list[str] = []
         self._options = PredefinedOptions.DEFAULT
         self._transfer_threads = 4
+
+    def configure(self, configuration: Configuration) -> None:
+        super().configure(configuration)
+        if len(self._paths) > 1:
+            raise UnsupportedFeatureError.of(
+                "more than one RocksDB storage path",
+                "give one; Spark spreads tasks over hosts, and spark.local.dir over disks",
+            )
+        if self._paths:
+            configuration.set(options.STATE_LOCAL_DIR, self._paths[0])
 
     def set_db_storage_paths(self, *paths: str) -> None:
         """Directories for the local files; none means the working directory of the job."""
@@ -85,13 +107,6 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     def get_predefined_options(self) -> PredefinedOptions:
         return self._options
 
-    def set_options(self, options_factory_class_name: str) -> None:
-        """Flink's Java options factory, which has no meaning here."""
-        raise UnsupportedFeatureError.of(
-            f"the RocksDB options factory {options_factory_class_name!r}",
-            "it is a Java class; use set_predefined_options",
-        )
-
     def get_options(self) -> str | None:
         return None
 
@@ -107,11 +122,87 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads = number_of_transfering_threads
 
 
+@refusing(
+    {
+        "__init__": "it wraps a Java class; use HashMapStateBackend or EmbeddedRocksDBStateBackend",
+    }
+)
 class CustomStateBackend(StateBackend):
     """In PyFlink a wrapped Java backend."""
 
-    def __init__(self, j_custom_state_backend: object) -> None:
-        raise UnsupportedFeatureError.of(
-            "CustomStateBackend, a wrapped Java class,",
-            "use HashMapStateBackend or EmbeddedRocksDBStateBackend",
-        )
+
+# Flink 1.x's, which chose the place of checkpoints, too.
+
+
+class MemoryStateBackend(HashMapStateBackend):
+    """`HashMapStateBackend`; the sizes had a meaning in Flink only."""
+
+    def __init__(
+        self,
+        checkpoint_path: str | None = None,
+        savepoint_path: str | None = None,
+        max_state_size: int | None = None,
+        using_asynchronous_snapshots: bool | None = None,
+    ) -> None:
+        self._checkpoints, self._savepoints = checkpoint_path, savepoint_path
+
+    def configure(self, configuration: Configuration) -> None:
+        super().configure(configuration)
+        _configure_directories(configuration, self._checkpoints, self._savepoints)
+
+
+class FsStateBackend(MemoryStateBackend):
+    """`HashMapStateBackend`, with checkpoints in a directory."""
+
+    def __init__(
+        self,
+        checkpoint_directory_uri: str,
+        default_savepoint_directory_uri: str | None = None,
+        file_state_size_threshold: int | None = None,
+        write_buffer_size: int | None = None,
+        using_asynchronous_snapshots: bool | None = None,
+    ) -> None:
+        super().__init__(_directory(checkpoint_directory_uri), default_savepoint_directory_uri)
+
+    def get_checkpoint_path(self) -> str | None:
+        return self._checkpoints
+
+
+class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
+    """`EmbeddedRocksDBStateBackend`, with checkpoints in a directory."""
+
+    def __init__(
+        self,
+        checkpoint_data_uri: str | None = None,
+        enable_incremental_checkpointing: bool | None = None,
+        checkpoint_stream_backend: StateBackend | None = None,
+    ) -> None:
+        super().__init__(enable_incremental_checkpointing)
+        if isinstance(checkpoint_stream_backend, FsStateBackend):
+            checkpoint_data_uri = checkpoint_stream_backend.get_checkpoint_path()
+        self._checkpoints = _directory(checkpoint_data_uri)
+
+    def configure(self, configuration: Configuration) -> None:
+        super().configure(configuration)
+        _configure_directories(configuration, self._checkpoints, None)
+
+
+def state_backend_from(configuration: Configuration) -> StateBackend:
+    """The choice that a configuration holds."""
+    rocksdb = configuration.get(options.STATE_BACKEND) == EmbeddedRocksDBStateBackend.config_name
+    return EmbeddedRocksDBStateBackend() if rocksdb else HashMapStateBackend()
+
+
+def _configure_directories(
+    configuration: Configuration, checkpoints: str | None, savepoints: str | None
+) -> None:
+    if checkpoints is not None:
+        configuration.set(options.CHECKPOINT_DIR, checkpoints)
+    if savepoints is not None:
+        configuration.set(options.SAVEPOINT_DIR, savepoints)
+
+
+def _directory(uri: object) -> str:
+    if not isinstance(uri, str) or not uri:
+        raise InvalidArgumentError.of("the checkpoint directory", "a non-empty string", uri)
+    return uri

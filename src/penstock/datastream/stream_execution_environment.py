@@ -21,7 +21,7 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream._data_stream import DataStream
 from penstock.datastream._environment_settings import REFUSED, EnvironmentSettings
 from penstock.datastream._side_arguments import side_input_of
-from penstock.datastream._stream_arguments import refusing, time_assigner
+from penstock.datastream._stream_arguments import time_assigner
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.closeable_iterator import CloseableIterator
@@ -41,6 +41,7 @@ from penstock.datastream.spark_interface import (
     spool_for,
 )
 from penstock.datastream.time_characteristic import TimeCharacteristic
+from penstock.datastream.utils import ResultTypeQueryable
 from penstock.driver.epoch_loop import EpochReport
 from penstock.driver.job import Job, RunningJob
 from penstock.errors import InvalidArgumentError, InvalidProgramError
@@ -48,6 +49,7 @@ from penstock.graph.location import user_location
 from penstock.graph.stream_graph import MAX_PARALLELISM, Edge, Node, StreamGraph
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
 from penstock.plan.translate import PlanDefaults
+from penstock.refusals import refusing
 from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import PhysicalPlan
@@ -211,6 +213,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """A stream of a source, written in Python or built in."""
         if not isinstance(source, Source):
             raise InvalidArgumentError.of("source", "a Source instance", source)
+        if type_info is None and isinstance(source, ResultTypeQueryable):
+            type_info = source.get_produced_type()
         declared = None if type_info is None else type_info_of(type_info)
         time = None
         if watermark_strategy not in (None, WatermarkStrategy.no_watermarks()):

@@ -60,6 +60,7 @@ from penstock.datastream._windows import (
     TimeWindow,
     Window,
 )
+from penstock.pyflink_names import missing_name
 
 __all__ = [
     "MAX_LONG_VALUE",
@@ -105,3 +106,5 @@ __all__ = [
     "Window",
     "WindowAssigner",
 ]
+
+__getattr__ = missing_name(__name__)

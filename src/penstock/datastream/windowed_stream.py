@@ -19,7 +19,6 @@ from penstock.datastream._stream_arguments import (
     function_or_callable,
     instance_of,
     one_of_kinds_or_callable,
-    refusing,
 )
 from penstock.datastream._window_functions import CalledAllWindowFunction, CalledWindowFunction
 from penstock.datastream.functions import (
@@ -45,6 +44,7 @@ from penstock.datastream.window import (
     WindowAssigner,
 )
 from penstock.errors import InvalidArgumentError
+from penstock.refusals import refusing
 from penstock.runtime.fields import Field, rolling_function
 from penstock.runtime.operators.windows import Windowing
 

@@ -47,6 +47,7 @@ from penstock.errors import (
 )
 from penstock.graph.stream_graph import Node
 from penstock.plan.translate import PlanDefaults, translate
+from penstock.refusals import later, refuses
 from penstock.runtime.physical import JobSettings, PhysicalPlan
 from penstock.runtime.plan_file import dump_plan, plan_name
 from penstock.runtime.stores import remove_stores
@@ -363,6 +364,9 @@ class Job:
                 self._fs.delete_tree(os.path.join(self._directory, name))
 
 
+_NO_SAVEPOINTS = f"every epoch is a checkpoint; use those, until {later('F5')}"
+
+
 class RunningJob(JobClient):
     """A job in a thread of its own."""
 
@@ -415,11 +419,13 @@ class RunningJob(JobClient):
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         return CompletableFuture(self._result)
 
+    @refuses(_NO_SAVEPOINTS)
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
         return CompletableFuture.failed(_no_savepoints())
 
+    @refuses(_NO_SAVEPOINTS)
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         return CompletableFuture.failed(_no_savepoints())
 
@@ -446,7 +452,7 @@ def _refuse_recovery_path(configuration: Configuration) -> None:
 
 
 def _no_savepoints() -> PenstockError:
-    return UnsupportedFeatureError.of("savepoints", "every epoch is a checkpoint; use those")
+    return UnsupportedFeatureError.of("savepoints", _NO_SAVEPOINTS)
 
 
 def _check_bounded(plan: PhysicalPlan) -> None:

@@ -27,4 +27,6 @@ def test_a_row_does_not_load_the_rest():
         "print([m for m in sys.modules if m.startswith(('penstock.', 'msgspec', 'pyspark'))])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "['penstock.common', 'penstock.common.types']"
+    assert out.stdout.strip() == (
+        "['penstock.common', 'penstock.errors', 'penstock.refusals', 'penstock.common.types']"
+    )

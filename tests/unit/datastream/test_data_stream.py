@@ -494,17 +494,11 @@ def test_wrong_arguments_are_refused_at_once(
     assert len(env._graph.nodes) == 1
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda s: s.cache(), "DataStream.cache"),
-    ],
-)
-def test_what_comes_later_says_so(
-    stream: DataStream, call: Callable[[Any], Any], sentence: str
-) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=sentence):
-        call(stream)
+def test_a_cached_stream_is_the_stream(stream: DataStream) -> None:
+    cached = stream.cache()
+    cached.invalidate()
+    assert cached._edges == stream._edges
+    assert cached.get_type() == stream.get_type()
 
 
 def test_a_stream_of_another_environment(stream: DataStream) -> None:

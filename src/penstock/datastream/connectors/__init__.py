@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from penstock.pyflink_names import find_name
 
 if TYPE_CHECKING:
     from penstock.datastream.connectors.base import DeliveryGuarantee, Sink, Source
@@ -11,28 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["DeliveryGuarantee", "Sink", "Source"]
 
 _HOME = dict.fromkeys(__all__, "penstock.datastream.connectors.base")
-# Where PyFlink had these before it gave connectors their modules.
-_HOME |= dict.fromkeys(
-    (
-        "BucketAssigner",
-        "FileEnumeratorProvider",
-        "FileSink",
-        "FileSource",
-        "FileSplitAssignerProvider",
-        "OutputFileConfig",
-        "RollingPolicy",
-        "StreamFormat",
-        "StreamingFileSink",
-    ),
-    "penstock.datastream.connectors.file_system",
-)
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        home = _HOME[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    value = getattr(import_module(home), name)
+    if name not in _HOME:
+        return find_name(__name__, name, sys._getframe(1))
+    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value

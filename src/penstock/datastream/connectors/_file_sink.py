@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.local_paths import local_path
-from penstock.common.serialization import BulkWriterFactory, Encoder
+from penstock.common.serialization import Encoder, LineEncoder
+from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors._file_buckets import BucketAssigner, checked_bucket
 from penstock.datastream.connectors._file_sink_settings import (
     LATER,
     DefaultRollingPolicy,
-    FileCompactor,
-    FileCompactStrategy,
     OutputFileConfig,
     RollingPolicy,
     positive,
@@ -37,6 +37,7 @@ from penstock.datastream.connectors.base import (
 )
 from penstock.datastream.functions import SinkFunction
 from penstock.errors import FileAccessError, InvalidArgumentError, UnsupportedFeatureError
+from penstock.refusals import refusing
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -88,6 +89,7 @@ class _Builder:
         return FileSink(self._base, self._encoder, self._assigner, self._policy, self._names)
 
 
+@refusing({"for_bulk_format": LATER})
 class FileSink(Sink):
     """Files below a directory. Made by `for_row_format(path, encoder)…build()`."""
 
@@ -111,26 +113,25 @@ class FileSink(Sink):
         """Write what the encoder makes of each record."""
         return FileSink.RowFormatBuilder(base_path, encoder)
 
-    @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> Any:
-        raise UnsupportedFeatureError.of("FileSink.for_bulk_format", LATER)
-
     def get_transformer(self) -> None:
         """Nothing is done to the stream before."""
 
     def create_writer(self, context: InitContext) -> SinkWriter:
         return _PartWriter(self, context)
 
+    def for_type(self, type_info: TypeInformation | None) -> FileSink:
+        if not isinstance(self.encoder, LineEncoder):
+            return self
+        sink = copy(self)
+        sink.encoder = self.encoder.of_type(type_info)
+        return sink
+
     def create_committer(self) -> Committer:
         _check_writable(self.base)
         return _PartCommitter(self.base)
 
+    @refusing({"enable_compact": LATER})
     class RowFormatBuilder(_Builder):
-        def enable_compact(
-            self, strategy: FileCompactStrategy, compactor: FileCompactor
-        ) -> FileSink.RowFormatBuilder:
-            raise UnsupportedFeatureError.of("enable_compact", LATER)
-
         def disable_compact(self) -> FileSink.RowFormatBuilder:
             """As it is."""
             return self
@@ -140,11 +141,12 @@ class FileSink(Sink):
 
     BaseBuilder = RowFormatBuilder
 
+    @refusing({"__init__": LATER})
     class BulkFormatBuilder:
-        def __init__(self, j_bulk_format_builder: Any) -> None:
-            raise UnsupportedFeatureError.of("FileSink.BulkFormatBuilder", LATER)
+        """Made by nothing yet."""
 
 
+@refusing({"for_bulk_format": LATER})
 class StreamingFileSink(SinkFunction):
     """The same by its earlier name, for `add_sink`."""
 
@@ -161,19 +163,18 @@ class StreamingFileSink(SinkFunction):
     ) -> StreamingFileSink.DefaultRowFormatBuilder:
         return StreamingFileSink.DefaultRowFormatBuilder(base_path, encoder)
 
-    @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> Any:
-        raise UnsupportedFeatureError.of("StreamingFileSink.for_bulk_format", LATER)
-
     class DefaultRowFormatBuilder(_Builder):
+        def with_rolling_policy(self, policy: RollingPolicy) -> Self:
+            return super().with_rolling_policy(policy)
+
         def build(self) -> StreamingFileSink:
             return StreamingFileSink(self._build())
 
     BaseBuilder = DefaultRowFormatBuilder
 
+    @refusing({"__init__": LATER})
     class DefaultBulkFormatBuilder:
-        def __init__(self, j_default_bulk_format_builder: Any) -> None:
-            raise UnsupportedFeatureError.of("StreamingFileSink.DefaultBulkFormatBuilder", LATER)
+        """Made by nothing yet."""
 
 
 class _PartWriter(SinkWriter):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.refusals import later, refusing
 
-LATER = "it comes with row G3 of docs/features.md"
+LATER = later("G3")
 
 
 class RollingPolicy:
@@ -93,40 +94,23 @@ class OutputFileConfig:
             return OutputFileConfig(self._prefix, self._suffix)
 
 
+_NO_COMPACTION = f"{LATER}; longer epochs make larger files: env.enable_checkpointing(interval)"
+
+
+@refusing(dict.fromkeys(("__init__", "builder"), _NO_COMPACTION))
 class FileCompactStrategy:
     """When small part files are made one."""
 
-    def __init__(self, j_file_compact_strategy: Any) -> None:
-        raise UnsupportedFeatureError.no_java("FileCompactStrategy(j_file_compact_strategy)")
-
+    @refusing({"__init__": _NO_COMPACTION})
     class Builder:
-        def __init__(self) -> None:
-            _refuse("FileCompactStrategy")
-
-    @staticmethod
-    def builder() -> FileCompactStrategy.Builder:
-        return FileCompactStrategy.Builder()
+        """What `builder` would give."""
 
 
+@refusing(
+    dict.fromkeys(("__init__", "concat_file_compactor", "identical_file_compactor"), _NO_COMPACTION)
+)
 class FileCompactor:
     """How small part files are made one."""
-
-    def __init__(self, j_file_compactor: Any) -> None:
-        raise UnsupportedFeatureError.no_java("FileCompactor(j_file_compactor)")
-
-    @staticmethod
-    def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
-        _refuse("FileCompactor.concat_file_compactor")
-
-    @staticmethod
-    def identical_file_compactor() -> FileCompactor:
-        _refuse("FileCompactor.identical_file_compactor")
-
-
-def _refuse(what: str) -> NoReturn:
-    raise UnsupportedFeatureError.of(
-        what, f"{LATER}; longer epochs make larger files: env.enable_checkpointing(interval)"
-    )
 
 
 def positive(what: str, value: Any) -> int:

@@ -38,11 +38,12 @@ from penstock.errors import (
     InvalidArgumentError,
     UnsupportedFeatureError,
 )
+from penstock.refusals import later, refusing
 
 # Smaller parts of a file are not worth a subtask of their own.
 _SMALLEST_RANGE = 4 << 20
 _OPEN_FILES = 32
-_LATER = "it comes with row G3 of docs/features.md"
+_LATER = f"{later('G3')}; until then read such files with Spark and from_spark"
 
 
 class StreamFormat:
@@ -63,13 +64,9 @@ class _TextLineFormat(StreamFormat):
         self.cut_by_bytes = is_cut_by_bytes(self.charset)
 
 
+@refusing({"__init__": _LATER})
 class BulkFormat:
     """A format that is read in batches of records (Parquet, Avro, ORC)."""
-
-    def __init__(self, j_bulk_format: Any) -> None:
-        raise UnsupportedFeatureError.of(
-            "BulkFormat", f"{_LATER}; until then read such files with Spark and from_spark"
-        )
 
 
 class FileEnumeratorProvider:
@@ -122,6 +119,7 @@ class _Range(NamedTuple):
     """None, if it is only known when the file is read: it is packed."""
 
 
+@refusing({"for_bulk_file_format": _LATER})
 class FileSource(Source):
     """Lines of files. Made by `for_record_stream_format(format, *paths)…build()`."""
 
@@ -147,13 +145,6 @@ class FileSource(Source):
                 "stream_format", "a StreamFormat, as of text_line_format()", stream_format
             )
         return FileSourceBuilder(stream_format, paths)
-
-    @staticmethod
-    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
-        raise UnsupportedFeatureError.of(
-            "FileSource.for_bulk_file_format",
-            f"{_LATER}; until then read such files with Spark and from_spark",
-        )
 
     @property
     def boundedness(self) -> Boundedness:

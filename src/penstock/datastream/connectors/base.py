@@ -11,7 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
 
 __all__ = [
     "Boundedness",
@@ -25,6 +28,8 @@ __all__ = [
     "Source",
     "SourceReader",
     "Split",
+    "StreamTransformer",
+    "SupportsPreprocessing",
     "WriterContext",
 ]
 
@@ -228,6 +233,25 @@ class Sink(ABC):
     def create_writer(self, context: InitContext) -> SinkWriter:
         """A writer, made in the task that uses it."""
 
+    def for_type(self, type_info: TypeInformation | None) -> Sink:
+        """The sink for a stream of a declared type, which may matter for what it writes."""
+        return self
+
     def create_committer(self) -> Committer | None:
         """A committer, made on the driver; None if writing alone makes output visible."""
         return None
+
+
+class StreamTransformer(ABC):
+    """Changes a stream on its way to a sink."""
+
+    @abstractmethod
+    def apply(self, ds: Any) -> Any:
+        """The stream that the sink is to get, made of the one that was given to it."""
+
+
+class SupportsPreprocessing(ABC):
+    """A sink that wants to have its records prepared: `sink_to` asks it."""
+
+    @abstractmethod
+    def get_transformer(self) -> StreamTransformer | None: ...

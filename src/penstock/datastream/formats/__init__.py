@@ -1,0 +1,1 @@
+"""Formats of records as bytes, each in a module of its own."""
