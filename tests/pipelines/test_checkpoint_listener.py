@@ -18,6 +18,7 @@ from penstock.datastream import (
     FlatMapFunction,
     MapFunction,
     RuntimeContext,
+    RuntimeExecutionMode,
     SinkFunction,
 )
 from penstock.datastream.connectors.base import (
@@ -29,7 +30,9 @@ from penstock.datastream.connectors.base import (
     Split,
 )
 from penstock.datastream.state import ListStateDescriptor
+from penstock.driver.local_executor import LocalExecutor
 from penstock.errors import UserFunctionError
+from penstock.runtime import tasks
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.testing import ScriptedSource
 
@@ -137,21 +140,39 @@ class StagingSink(SinkFunction, CheckpointedFunction, CheckpointListener):
         self._staged = []
 
 
-def staged(env: Any, tmp_path: Path, script: Any) -> list[Any]:
+@pytest.fixture
+def staging(tmp_path: Path) -> Any:
+    """A sink, and what it has written so far."""
     directory = tmp_path / "written"
-    directory.mkdir(exist_ok=True)
+    directory.mkdir()
     layout = CheckpointLayout.of_job(str(tmp_path / "checkpoints"), "job")
-    source = env.from_source(ScriptedSource(script)).uid("numbers").set_parallelism(1)
-    source.rebalance().add_sink(StagingSink(directory, layout)).uid("sink")
-    env.execute()
-    return [v for path in sorted(directory.iterdir()) for v in json.loads(path.read_text())]
+
+    def found() -> list[Any]:
+        return [v for path in sorted(directory.iterdir()) for v in json.loads(path.read_text())]
+
+    return StagingSink(directory, layout), found
 
 
-def test_what_is_staged_is_written_once_and_all_of_it(restartable_env: Any, tmp_path: Path) -> None:
-    """The last epoch's too, which nothing follows."""
+def test_what_is_staged_is_written_once_and_all_of_it(restartable_env: Any, staging: Any) -> None:
+    sink, written = staging
+    env = restartable_env(RESTARTS)
     script = [[1, 2, 3], [4, FAIL, 5, 6], [7, 8]]
-    found = staged(restartable_env(RESTARTS), tmp_path, script)
-    assert sorted(found) == list(range(1, 9))
+    source = env.from_source(ScriptedSource(script)).set_parallelism(1)
+    source.rebalance().add_sink(sink)
+    env.execute()
+    assert sorted(written()) == list(range(1, 9))
+
+
+@local
+def test_what_the_last_epoch_gives_is_written_too(restartable_env: Any, staging: Any) -> None:
+    """In batch mode all results come in it, and nothing follows."""
+    sink, written = staging
+    env = restartable_env()
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    numbers = env.from_collection(list(range(10)))
+    numbers.key_by(lambda n: n % 2).reduce(lambda a, b: a + b).add_sink(sink)
+    env.execute()
+    assert sorted(written()) == [20, 25]
 
 
 # Who is told what
@@ -318,6 +339,39 @@ def test_functions_that_do_not_listen_are_closed_with_the_last_epoch(
     assert kinds.count((True, "closed")) == kinds.count((False, "closed")) == 1
     assert kinds.index((True, "closed")) < len(kinds) - 2
     assert kinds[-2:] == [(False, "complete"), (False, "closed")]
+
+
+@local
+def test_instances_that_another_process_is_asked_for(
+    make_env: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end, subtask 0 comes to a process that has the instance of subtask 1, and one whose
+    last attempt was not accepted."""
+    log = Log(tmp_path / "log")
+    say_farewell = LocalExecutor.say_farewell
+
+    def from_elsewhere(self: LocalExecutor, loop: Any) -> None:
+        ((key, (task, since)),) = [item for item in tasks._idle.items() if item[0][3] == 0]
+        task.version = "another"
+        del tasks._idle[key]
+        tasks._idle[(key[0], -1, *key[2:])] = (task, since)
+        say_farewell(self, loop)
+
+    monkeypatch.setattr(LocalExecutor, "say_farewell", from_elsewhere)
+    stream = make_env().from_source(ScriptedSource([[1], [2]])).map(WatchedMap(log))
+    assert list(stream.execute_and_collect()) == [1, 2]
+
+    events = log.read()
+    last = max(told(events, "complete"))
+    first = {where: name for where, name, _, _ in reversed(events)}
+    ends = {
+        name: [(kind, at) for _, n, kind, at in events if n == name][-2:]
+        for name in {name for _, name, _, _ in events}
+    }
+    assert ends.pop(first[0]) == [("snapshot", last), ("closed", None)]
+    assert ends.pop(first[1]) == [("complete", last), ("closed", None)]
+    assert list(ends.values()) == [[("complete", last), ("closed", None)]] * 2
+    assert not [key for key in tasks._idle if key[1] == -1]
 
 
 class AcknowledgingReader(SourceReader, CheckpointListener):
