@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, SparkSourceTask
+from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, ShippedPlan, SparkSourceTask
 from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.physical import PhysicalOperator, PhysicalPlan, Vertex
@@ -25,9 +25,13 @@ class SourceFrames:
     """Makes the source stage of a plan."""
 
     def __init__(
-        self, session: SparkSession, plan: PhysicalPlan, plan_path: str, layout: CheckpointLayout
+        self,
+        session: SparkSession,
+        plan: PhysicalPlan,
+        shipped: ShippedPlan,
+        layout: CheckpointLayout,
     ) -> None:
-        self._plan_path = plan_path
+        self._shipped = shipped
         self._layout = layout
         heads = plan.at_level(0)
         self._spark = [v for v in heads if isinstance(v.operators[0].operator, SparkSource)]
@@ -56,7 +60,7 @@ class SourceFrames:
         frames = [
             self._input(v)
             .coalesce(v.parallelism)
-            .mapInArrow(SparkSourceTask(self._plan_path, v.index), ROW_SCHEMA)
+            .mapInArrow(SparkSourceTask(self._shipped, v.index), ROW_SCHEMA)
             for v in self._spark
         ]
         if self.ticking:
@@ -83,7 +87,7 @@ class SourceFrames:
         return self._as_calls(self._session.range(0, subtasks, 1, subtasks).toDF("value"))
 
     def _as_calls(self, frame: DataFrame) -> DataFrame:
-        return frame.mapInArrow(PythonSourceTask(self._plan_path), ROW_SCHEMA)
+        return frame.mapInArrow(PythonSourceTask(self._shipped), ROW_SCHEMA)
 
     def _ticks(self) -> DataFrame:
         """One row per subtask in every batch; a batch whenever the trigger asks.
