@@ -158,6 +158,14 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def cannot_install(cls, requirements: str, reason: str) -> InvalidProgramError:
+        return cls(
+            f"the requirements of {requirements} cannot be installed; pip says:\n{reason}\n"
+            "Correct the file, or give set_python_requirements a directory of packages to install "
+            "from as its second argument"
+        )
+
+    @classmethod
     def nothing_to_run(cls) -> InvalidProgramError:
         return cls("the program has no sink; add one (print(), sink_to(...)) before execute()")
 

@@ -99,6 +99,46 @@ AUTO_GENERATE_UIDS = _option(
     True,
     "Give operators without a uid one derived from the graph; if false, they are refused.",
 )
+PYTHON_FILES = _optional(
+    "python.files",
+    _STRING,
+    str,
+    "Python files, directories of modules and zip files that functions import from, separated by "
+    "commas; env.add_python_file adds one.",
+)
+PYTHON_ARCHIVES = _optional(
+    "python.archives",
+    _STRING,
+    str,
+    "Archives that are unpacked in the workers' working directory, separated by commas, each with "
+    "#name if it is to have another name there; env.add_python_archive adds one.",
+)
+PYTHON_REQUIREMENTS = _optional(
+    "python.requirements",
+    _STRING,
+    str,
+    "A requirements file whose packages functions import, with #directory if they are to be taken "
+    "from there and not downloaded; env.set_python_requirements sets it.",
+)
+PYTHON_EXECUTABLE = _optional(
+    "python.executable",
+    _STRING,
+    str,
+    "The Python that workers run, which must have Penstock; env.set_python_executable sets it.",
+)
+JARS = _optional(
+    "pipeline.jars",
+    _STRING,
+    str,
+    "Jars for Spark, separated by semicolons; env.add_jars adds some.",
+)
+CLASS_PATHS = _optional(
+    "pipeline.classpaths",
+    _STRING,
+    str,
+    "Jars and directories that all machines have, for Spark's class path, separated by semicolons; "
+    "env.add_classpaths adds some, before Spark starts.",
+)
 RUNTIME_MODE = _choice(
     "execution.runtime-mode",
     "STREAMING",

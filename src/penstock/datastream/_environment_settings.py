@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common.config_options import ConfigOption, OptionType
 from penstock.common.configuration import Configuration
+from penstock.datastream._dependency_settings import DependencySettings
 from penstock.datastream._old_names import OldEnvironmentMethods
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
@@ -18,7 +19,6 @@ from penstock.datastream.spark_interface import local_slots, set_local_slots
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.errors import InvalidArgumentError
 from penstock.options import AUTO_WATERMARK_INTERVAL
-from penstock.refusals import later
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,24 +34,13 @@ _WATERMARK_INTERVAL = 200
 REFUSED = {
     "create_input": "an InputFormat is a Java object; read files with Spark and from_spark, "
     "or write a Source in Python (rows G3 and G7 of docs/features.md)",
-    **dict.fromkeys(
-        (
-            "add_classpaths",
-            "add_jars",
-            "add_python_archive",
-            "add_python_file",
-            "register_cached_file",
-            "set_python_requirements",
-        ),
-        later("A15"),
-    ),
-    "set_python_executable": "set PYSPARK_PYTHON before Spark starts; more comes with row A15 "
-    "of docs/features.md",
+    "register_cached_file": "Python functions cannot ask for it, in PyFlink neither; use "
+    "add_python_archive, and open the file below its target directory",
 }
 """By the method's name, what to do instead."""
 
 
-class EnvironmentSettings(OldEnvironmentMethods):
+class EnvironmentSettings(OldEnvironmentMethods, DependencySettings):
     """Base of `StreamExecutionEnvironment`."""
 
     _configuration: Configuration

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
 import tempfile
+from functools import partial
 from typing import Any
 
 from penstock import options
 from penstock.common.configuration import Configuration
+from penstock.driver.dependencies import Dependencies, class_paths, jars
+from penstock.driver.import_bundle import make_importable, make_packages_importable
 from penstock.driver.job import Executor, MakeExecutor
 from penstock.driver.local_executor import LocalExecutor
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.records import RecordMaker
 from penstock.storage.filesystem import filesystem_for
+
+_log = logging.getLogger("penstock")
 
 
 def is_local(configuration: Configuration) -> bool:
@@ -50,18 +56,48 @@ def slots(configuration: Configuration) -> int:
 
 def executor_for(configuration: Configuration, name: str) -> MakeExecutor:
     """How to run a plan, as configured. Starts Spark if that is what runs it."""
+    dependencies = Dependencies.of(configuration)
+    make_importable(dependencies.files)
     if is_local(configuration):
-        return LocalExecutor
+        return partial(_local_executor, dependencies)
     session = _session(configuration, name)
-    spark_executor = _lazily("penstock.driver.spark_executor").SparkExecutor
-
     timeout = configuration.get(options.CHECKPOINT_TIMEOUT) / 1000
+    return partial(_spark_executor, session, dependencies, timeout)
 
-    def make(plan: PhysicalPlan, plan_path: str, interval: float) -> Executor:
-        made: Executor = spark_executor(session, plan, plan_path, interval, timeout)
-        return made
 
-    return make
+def _local_executor(
+    dependencies: Dependencies, plan: PhysicalPlan, plan_path: str, interval: float
+) -> Executor:
+    if dependencies.archives:
+        raise UnsupportedFeatureError.of(
+            "an archive on the local executor",
+            "functions look for it in the working directory, which is your program's own there; "
+            "set penstock.executor to spark",
+        )
+    if dependencies.executable is not None:
+        _log.warning("the local executor runs functions in this process, by no other Python")
+    if dependencies.requirements is not None:
+        make_packages_importable(dependencies.requirements)
+    return LocalExecutor(plan, plan_path, interval)
+
+
+def _spark_executor(
+    session: Any,
+    dependencies: Dependencies,
+    timeout: float,
+    plan: PhysicalPlan,
+    plan_path: str,
+    interval: float,
+) -> Executor:
+    shipping = _lazily("penstock.driver.spark_shipping")
+    surroundings = shipping.ship(session, dependencies)
+    if dependencies.requirements is not None:
+        make_packages_importable(dependencies.requirements)
+    shipped = _lazily("penstock.driver.spark_stages").ShippedPlan(plan_path, surroundings)
+    make = _lazily("penstock.driver.spark_executor").SparkExecutor
+    python = shipping.python_for(session, dependencies)
+    made: Executor = make(session, plan, shipped, interval, timeout, python)
+    return made
 
 
 def source_of_frame(frame: Any, record_type: Any, bounded: bool | None) -> SparkSource:
@@ -102,9 +138,13 @@ def frame_of_values(configuration: Configuration, values: list[Any]) -> Any:
 
 
 def _session(configuration: Configuration, name: str) -> Any:
-    return _lazily("penstock.driver.spark_session").spark_session(
-        configuration.get(options.SPARK_MASTER), name
+    wanted, paths = jars(configuration), class_paths(configuration)
+    session = _lazily("penstock.driver.spark_session").spark_session(
+        configuration.get(options.SPARK_MASTER), name, wanted, paths
     )
+    if wanted or paths:
+        _lazily("penstock.driver.spark_shipping").check_java(session, wanted, paths)
+    return session
 
 
 def _lazily(module: str) -> Any:

@@ -27,6 +27,7 @@ from penstock.driver.spark_session import query_settings
 from penstock.driver.spark_stages import (
     ORDER_PROPERTY,
     ROW_SCHEMA,
+    ShippedPlan,
     StageTask,
 )
 from penstock.errors import EngineError
@@ -68,18 +69,20 @@ class SparkExecutor:
         self,
         session: SparkSession,
         plan: PhysicalPlan,
-        plan_path: str,
+        shipped: ShippedPlan,
         interval: float,
         timeout: float,
+        python: str | None = None,
     ) -> None:
         self._plan = plan
         self._batch = plan.settings.batch
         self._tag = f"penstock-{plan.settings.run_id}"
-        self._plan_path = plan_path
+        self._shipped = shipped
+        self._python = python
         self._interval = interval
         self._timeout = timeout
         self._layout = CheckpointLayout(filesystem_for(plan.settings.root)[1])
-        self._frames = SourceFrames(session, plan, plan_path, self._layout)
+        self._frames = SourceFrames(session, plan, shipped, self._layout)
         self._session = self._frames.session
         self._pause = threading.Event()
         self._failure: BaseException | None = None
@@ -122,7 +125,7 @@ class SparkExecutor:
 
     def say_farewell(self, loop: EpochLoop) -> None:
         """Let who listens hear of the job's last epoch."""
-        with query_settings(self._session, self._frames.named):
+        with query_settings(self._session, self._frames.named, self._python):
             frame = self._stages(self._frames.calls(to_all=True))
             loop.say_farewell(partial(self._collect, frame))
 
@@ -146,7 +149,7 @@ class SparkExecutor:
     def _stream(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         self._failure = None
         self._ended.clear()
-        with query_settings(self._session, self._frames.named):
+        with query_settings(self._session, self._frames.named, self._python):
             frame = self._stages(self._frames.streaming())
             writer = (
                 frame.writeStream.foreachBatch(self._on_batch(loop, stopping))
@@ -237,7 +240,7 @@ class SparkExecutor:
         self, loop: EpochLoop, final: bool, source: Callable[[], DataFrame] | None = None
     ) -> None:
         while True:
-            with query_settings(self._session, self._frames.named):
+            with query_settings(self._session, self._frames.named, self._python):
                 frame = self._stages((source or self._frames.calls)())
                 try:
                     loop.close(partial(self._collect, frame), final=final)
@@ -252,7 +255,7 @@ class SparkExecutor:
             frame = (
                 frame.repartitionById(self._plan.partitions(level), F.col("partition"))
                 .sortWithinPartitions("producer", "sequence")
-                .mapInArrow(StageTask(self._plan_path, level), ROW_SCHEMA)
+                .mapInArrow(StageTask(self._shipped, level), ROW_SCHEMA)
             )
         return frame
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, SparkSourceTask
+from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, ShippedPlan, SparkSourceTask
 from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.physical import PhysicalOperator, PhysicalPlan, Vertex
@@ -25,10 +25,14 @@ class SourceFrames:
     """Makes the source stage of a plan."""
 
     def __init__(
-        self, session: SparkSession, plan: PhysicalPlan, plan_path: str, layout: CheckpointLayout
+        self,
+        session: SparkSession,
+        plan: PhysicalPlan,
+        shipped: ShippedPlan,
+        layout: CheckpointLayout,
     ) -> None:
-        self._plan_path = plan_path
         self._batch = plan.settings.batch
+        self._shipped = shipped
         self._layout = layout
         heads = plan.at_level(0)
         self._spark = [v for v in heads if isinstance(v.operators[0].operator, SparkSource)]
@@ -87,7 +91,7 @@ class SourceFrames:
         return self._as_calls(self._session.range(0, subtasks, 1, subtasks).toDF("value"))
 
     def _as_calls(self, frame: DataFrame) -> DataFrame:
-        return frame.mapInArrow(PythonSourceTask(self._plan_path), ROW_SCHEMA)
+        return frame.mapInArrow(PythonSourceTask(self._shipped), ROW_SCHEMA)
 
     def _ticks(self) -> DataFrame:
         """One row per subtask in every batch; a batch whenever the trigger asks.
@@ -111,7 +115,7 @@ class SourceFrames:
         )
 
     def _records(self, vertex: Vertex, frame: DataFrame) -> DataFrame:
-        task = SparkSourceTask(self._plan_path, vertex.index)
+        task = SparkSourceTask(self._shipped, vertex.index)
         return frame.coalesce(vertex.parallelism).mapInArrow(task, ROW_SCHEMA)
 
     def _input(self, vertex: Vertex) -> DataFrame:

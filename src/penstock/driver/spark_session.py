@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
@@ -61,7 +61,12 @@ _LOCAL_FILES = {
 _SETTINGS_IN_USE = threading.RLock()
 
 
-def spark_session(master: str | None, app_name: str) -> SparkSession:
+def spark_session(
+    master: str | None,
+    app_name: str,
+    jars: Sequence[str] = (),
+    class_paths: Sequence[str] = (),
+) -> SparkSession:
     """The active session, or a new one on `master` (by default all cores of this machine)."""
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -73,9 +78,18 @@ def spark_session(master: str | None, app_name: str) -> SparkSession:
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.master(master)
-    for key, value in _STATIC.items():
+    for key, value in {**_STATIC, **_java_settings(jars, class_paths)}.items():
         builder = builder.config(key, value)
     return checked(builder.getOrCreate())
+
+
+def _java_settings(jars: Sequence[str], class_paths: Sequence[str]) -> dict[str, str]:
+    wanted = {
+        "spark.jars": ",".join(jars),
+        "spark.driver.extraClassPath": os.pathsep.join(class_paths),
+        "spark.executor.extraClassPath": os.pathsep.join(class_paths),
+    }
+    return {key: value for key, value in wanted.items() if value}
 
 
 def _submitted() -> bool:
@@ -112,8 +126,14 @@ def _use_this_python(session: SparkSession) -> None:
 
 
 @contextmanager
-def query_settings(session: SparkSession, named_sources: bool) -> Iterator[None]:
-    """The session's settings as our queries need them; a query keeps a copy when it starts."""
+def query_settings(
+    session: SparkSession, named_sources: bool, python: str | None = None
+) -> Iterator[None]:
+    """The session's settings as our queries need them; a query keeps a copy when it starts.
+
+    `python` is the command for workers, if it is not to be the session's.
+    """
+    context = session.sparkContext
     wanted = {
         **_QUERY,
         **_LOCAL_FILES,
@@ -121,11 +141,15 @@ def query_settings(session: SparkSession, named_sources: bool) -> Iterator[None]
     }
     with _SETTINGS_IN_USE:
         before = {key: session.conf.get(key, None) for key in wanted}
+        usual_python = context.pythonExec
+        if python is not None:
+            context.pythonExec = python
         for key, value in wanted.items():
             session.conf.set(key, value)
         try:
             yield
         finally:
+            context.pythonExec = usual_python
             for key, old in before.items():
                 if old is None:
                     session.conf.unset(key)

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import SparkFiles, TaskContext
 
 from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.payload import Row
+from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.plan_file import load_plan
+from penstock.runtime.surroundings import Surroundings
 from penstock.runtime.tasks import run_python_sources, run_spark_source, run_stage
 from penstock.storage.columns import binary_array
 
@@ -104,15 +106,27 @@ def _from_arrow(batches: Batches) -> Iterator[Row]:
 
 
 @dataclass(frozen=True)
+class ShippedPlan:
+    """Where a worker finds the plan, and what it must find around it to read it."""
+
+    path: str
+    surroundings: Surroundings = Surroundings()  # noqa: RUF009 - it is immutable
+
+    def load(self) -> PhysicalPlan:
+        self.surroundings.enter(SparkFiles.getRootDirectory())
+        return load_plan(self.path)
+
+
+@dataclass(frozen=True)
 class StageTask:
     """A stage behind an exchange."""
 
-    plan_path: str
+    plan: ShippedPlan
     level: int
 
     def __call__(self, batches: Batches) -> Batches:
         _settle()
-        plan = load_plan(self.plan_path)
+        plan = self.plan.load()
         partition = _context().partitionId()
         rows = _from_arrow(batches)
         return _to_arrow(run_stage(plan, self.level, partition, _order(), rows))
@@ -122,11 +136,11 @@ class StageTask:
 class PythonSourceTask:
     """All Python sources: a row is a call to read, its value is the subtask."""
 
-    plan_path: str
+    plan: ShippedPlan
 
     def __call__(self, batches: Batches) -> Batches:
         _settle()
-        plan = load_plan(self.plan_path)
+        plan = self.plan.load()
         order = _order()
         for batch in batches:
             for value in batch.column(batch.schema.get_field_index("value")).to_pylist():
@@ -137,12 +151,12 @@ class PythonSourceTask:
 class SparkSourceTask:
     """One Spark source: its rows become records."""
 
-    plan_path: str
+    plan: ShippedPlan
     vertex: int
 
     def __call__(self, batches: Batches) -> Batches:
         _settle()
-        plan = load_plan(self.plan_path)
+        plan = self.plan.load()
         vertex = plan.vertices[self.vertex]
         make_records = vertex.operators[0].operator.record
         records = (
