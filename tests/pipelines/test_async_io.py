@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,13 +67,12 @@ def test_a_hundred_slow_calls_overlap(env: StreamExecutionEnvironment) -> None:
     found = slow.uid("slow").map(lambda value: value * 2).execute_and_collect()
 
     assert list(found) == list(range(0, 200, 2))
-    metrics = {
-        name.rpartition(".")[2]: value
-        for report in reports
-        for group in report.metrics.get("slow", [])
-        for name, value in group.items()
-    }
-    assert metrics == {"maxAsyncInFlight": 100, "numAsyncRetries": 0, "numAsyncTimeouts": 0}
+    # The last epoch may have an instance of its own, which has called nothing.
+    most: Counter[str] = Counter()
+    for report in reports:
+        for group in report.metrics.get("slow", []):
+            most |= Counter({name.rpartition(".")[2]: value for name, value in group.items()})
+    assert most == {"maxAsyncInFlight": 100}
 
 
 @locally
