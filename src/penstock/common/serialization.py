@@ -18,6 +18,7 @@ __all__ = [
     "Encoder",
     "RowFieldExtractorSchema",
     "SerializationSchema",
+    "SimpleStringEncoder",
     "SimpleStringSchema",
 ]
 
@@ -102,12 +103,14 @@ class Encoder(ABC):
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
         """``str(value)`` and a line feed."""
-        return _LineEncoder(charset_name)
+        return SimpleStringEncoder(charset_name)
 
 
-class _LineEncoder(Encoder):
-    def __init__(self, charset: str) -> None:
-        self._charset = known_charset(charset)
+class SimpleStringEncoder(Encoder):
+    """What `Encoder.simple_string_encoder` gives, by its name in Flink 1.12."""
+
+    def __init__(self, charset_name: str = "UTF-8") -> None:
+        self._charset = known_charset(charset_name)
 
     def encode(self, value: Any) -> bytes:
         return f"{value}\n".encode(self._charset)
