@@ -11,6 +11,7 @@ from rich.console import Console
 from penstock import __version__
 from penstock.demo.run import DemoSettings, default_directory, run_demo
 from penstock.errors import CheckpointError, PenstockError
+from penstock.program import run_program
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -41,10 +42,33 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    _add_run(commands)
     _add_demo(commands)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
     return parser
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run a program",
+        description="Run a program as `python PROGRAM ARGUMENT...` would.",
+    )
+    run.add_argument(
+        "--as-pyflink",
+        action="store_true",
+        help="let `import pyflink` mean Penstock, so that a PyFlink program runs unchanged",
+    )
+    run.add_argument("program", metavar="PROGRAM", help="the program's file")
+    run.add_argument(
+        "arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="the program's own"
+    )
+    run.set_defaults(command=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    return run_program(arguments.program, arguments.arguments, arguments.as_pyflink)
 
 
 def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -144,6 +144,20 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def open_loop(cls, head: str) -> InvalidProgramError:
+        return cls(
+            f"{head} begins an iteration that is never closed; call close_with(...) on it with the "
+            "stream whose records are to come back, or leave iterate() out"
+        )
+
+    @classmethod
+    def unlike_loop(cls, head: str, heads: int, end: str, ends: int) -> InvalidProgramError:
+        return cls(
+            f"{head} begins an iteration with parallelism {heads}, and {end}, with which it is "
+            f"closed, has {ends}; they must be equal: call set_parallelism on one of them"
+        )
+
+    @classmethod
     def nothing_to_run(cls) -> InvalidProgramError:
         return cls("the program has no sink; add one (print(), sink_to(...)) before execute()")
 
@@ -322,6 +336,14 @@ class CheckpointMismatchError(CheckpointError):
         )
 
     @classmethod
+    def of_streaming(cls, path: str, epoch: int) -> CheckpointMismatchError:
+        return cls(
+            f"{path} holds epoch {epoch} of this job in STREAMING mode, and a BATCH job reads all "
+            "of its input anew; go on in STREAMING mode, or start anew with another "
+            "penstock.job-id or a clean execution.checkpointing.dir"
+        )
+
+    @classmethod
     def order_given_up(cls, operator: str, path: str) -> CheckpointMismatchError:
         return cls(
             f"operator {operator} handled its records in event-time order, and some may be waiting "
@@ -492,6 +514,27 @@ class ReadOnlyStateError(StateError, AttributeError):
         return cls(
             f"broadcast state {state!r} can only be read here, so it has no {what}; change it in "
             "process_broadcast_element, which every subtask calls with the same records"
+        )
+
+
+class SideInputError(PenstockError, RuntimeError):
+    """The table of a side input cannot be read or used. Worth a restart: tables change."""
+
+    @classmethod
+    def of(cls, name: str, location: str, reason: str) -> SideInputError:
+        return cls(f"side input {name!r} ({location}) cannot be used: {reason}")
+
+    @classmethod
+    def unusable(cls, name: str, location: str, cause: BaseException) -> SideInputError:
+        return cls.of(name, location, f"{type(cause).__name__}: {cause}")
+
+    @classmethod
+    def unreadable(cls, name: str, location: str, cause: BaseException) -> SideInputError:
+        """What the user's function or Spark raised."""
+        where = user_line(cause.__traceback__) or location
+        return cls(
+            f"side input {name!r} ({location}) cannot be read: {type(cause).__name__}: {cause} "
+            f"(at {where})"
         )
 
 

@@ -17,7 +17,7 @@ SRC = Path(__file__).parents[2] / "src"
 # From the bottom up; a module belongs to the entry with the longest matching name.
 LAYERS = [
     {"penstock", "penstock.common", "penstock.errors", "penstock.metrics", "penstock.options",
-     "penstock.deprecation", "penstock.pyflink_names", "penstock.refusals",
+     "penstock.compat", "penstock.deprecation", "penstock.pyflink_names", "penstock.refusals",
      "penstock.datastream"},
     {"penstock.storage"},
     {"penstock.state"},
@@ -28,13 +28,16 @@ LAYERS = [
      "penstock.datastream._data_stream", "penstock.datastream.keyed_stream",
      "penstock.datastream.data_stream_sink", "penstock.datastream._operator_settings",
      "penstock.datastream._environment_settings",
-     "penstock.datastream._stream_arguments", "penstock.datastream.spark_interface",
+     "penstock.datastream._stream_arguments", "penstock.datastream._side_arguments",
+     "penstock.datastream.spark_interface",
      "penstock.datastream._rolling_aggregates",
      "penstock.datastream.windowed_stream", "penstock.datastream.joined_streams",
      "penstock.datastream.connected_streams", "penstock.datastream.broadcast_stream",
-     "penstock.datastream.interval_join", "penstock.datastream.split_stream",
+     "penstock.datastream.interval_join", "penstock.datastream.iterative_stream",
+     "penstock.datastream.split_stream",
      "penstock.datastream.derived_streams", "penstock.datastream.async_data_stream"},
-    {"penstock.cli", "penstock.rest", "penstock.testing", "penstock.demo", "penstock.__main__"},
+    {"penstock.cli", "penstock.program", "penstock.rest", "penstock.testing", "penstock.demo",
+     "penstock.__main__"},
 ]  # fmt: skip
 FLUENT = 6
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

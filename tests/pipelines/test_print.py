@@ -24,7 +24,7 @@ def test_print(env: StreamExecutionEnvironment, capsys: pytest.CaptureFixture[st
         [
             "1> 1", "1> 2", "2> 3", "2> 4",
             "n:1> 1", "n:1> 2", "n:2> 3", "n:2> 4",
-            "Row(f0='a', f1=None)",
+            "+I[a,None]",
             "d> {'k': ['a', <Row(1, 'x')>]}",
         ]
     )  # fmt: skip

@@ -37,6 +37,13 @@ class TypeInformation(ABC):
         """
         return None
 
+    def as_kept(self) -> TypeInformation:
+        """The type as a function's own state has it, where a float keeps all its bits.
+
+        A program reads back what it wrote: in PyFlink, too, only what leaves the worker is cut.
+        """
+        return self
+
     def serializer(self) -> Serializer:
         """Functions to and from bytes, for values that have passed the converter."""
         return msgpack_serializer(self.plain())

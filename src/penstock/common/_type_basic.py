@@ -66,6 +66,9 @@ class BasicTypeInfo(TypeInformation):
     def converter(self) -> Converter:
         return _CONVERTERS[self._basic_type]()
 
+    def as_kept(self) -> TypeInformation:
+        return KeptFloatTypeInfo() if self._basic_type is BasicType.FLOAT else self
+
     def plain(self) -> Plain:
         return _PLAIN.get(self._basic_type, PLAIN)
 
@@ -122,6 +125,16 @@ class BasicTypeInfo(TypeInformation):
     @staticmethod
     def INSTANT_TYPE_INFO() -> BasicTypeInfo:
         return InstantTypeInfo()
+
+
+class KeptFloatTypeInfo(BasicTypeInfo):
+    """FLOAT within a state."""
+
+    def __init__(self) -> None:
+        super().__init__(BasicType.FLOAT)
+
+    def converter(self) -> Converter:
+        return conversion.double_converter("Float (float)")
 
 
 class InstantTypeInfo(BasicTypeInfo):

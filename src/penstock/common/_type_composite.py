@@ -109,6 +109,9 @@ class ObjectArrayTypeInfo(_SequenceTypeInfo):
 class ListTypeInfo(_SequenceTypeInfo):
     _name, _kind = "List", "list"
 
+    def as_kept(self) -> TypeInformation:
+        return ListTypeInfo(self._element_type.as_kept())
+
 
 class MapTypeInfo(TypeInformation):
     # Keys that MessagePack maps carry natively, and that come back as they were.
@@ -137,6 +140,9 @@ class MapTypeInfo(TypeInformation):
     def plain(self) -> Plain:
         keys_fit = self._key_type in self._NATIVE_KEYS
         return plain_shapes.map_plain(self._key_type.plain(), self._value_type.plain(), keys_fit)
+
+    def as_kept(self) -> TypeInformation:
+        return MapTypeInfo(self._key_type, self._value_type.as_kept())
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -173,6 +179,9 @@ class TupleTypeInfo(TypeInformation):
 
     def plain(self) -> Plain:
         return plain_shapes.tuple_plain([t.plain() for t in self._field_types])
+
+    def as_kept(self) -> TypeInformation:
+        return TupleTypeInfo([t.as_kept() for t in self._field_types])
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "tuple", "elements": [t.describe() for t in self._field_types]}
@@ -235,6 +244,9 @@ class RowTypeInfo(TypeInformation):
 
     def plain(self) -> Plain:
         return plain_shapes.row_plain(self._field_names, [t.plain() for t in self._field_types])
+
+    def as_kept(self) -> TypeInformation:
+        return RowTypeInfo([t.as_kept() for t in self._field_types], self._field_names)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "row", "fields": describe_fields(self._field_names, self._field_types)}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import codecs
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.common._type_text import java_text
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.errors import InvalidArgumentError, TypeMismatchError
 from penstock.pyflink_names import missing_name
@@ -102,18 +103,34 @@ class Encoder(ABC):
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """``str(value)`` and a line feed."""
-        return SimpleStringEncoder(charset_name)
+        """The value's text and a line feed: Java's text if the stream's type is declared."""
+        return LineEncoder(charset_name)
 
 
-class SimpleStringEncoder(Encoder):
+class LineEncoder(Encoder):
+    def __init__(self, charset: str, type_info: TypeInformation | None = None) -> None:
+        self._charset = known_charset(charset)
+        self._type = type_info
+        self._text: Callable[[Any], str] | None = None  # cannot be pickled
+
+    def of_type(self, type_info: TypeInformation | None) -> LineEncoder:
+        """The same for records of that type."""
+        return LineEncoder(self._charset, type_info)
+
+    def encode(self, value: Any) -> bytes:
+        if self._text is None:
+            self._text = java_text(self._type)
+        return f"{self._text(value)}\n".encode(self._charset)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LineEncoder, (self._charset, self._type)
+
+
+class SimpleStringEncoder(LineEncoder):
     """What `Encoder.simple_string_encoder` gives, by its name in Flink 1.12."""
 
     def __init__(self, charset_name: str = "UTF-8") -> None:
-        self._charset = known_charset(charset_name)
-
-    def encode(self, value: Any) -> bytes:
-        return f"{value}\n".encode(self._charset)
+        super().__init__(charset_name)
 
 
 class BulkWriterFactory(ABC):

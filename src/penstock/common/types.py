@@ -23,6 +23,9 @@ class RowKind(Enum):
     UPDATE_AFTER = 2
     DELETE = 3
 
+    def __str__(self) -> str:
+        return ("+I", "-U", "+U", "-D")[self.value]
+
 
 _INSERT = RowKind.INSERT
 

@@ -27,6 +27,7 @@ from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
+    JoinFunction,
     KeySelector,
     MapFunction,
     OutputSelector,
@@ -36,6 +37,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.side_input import SideInput
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import WindowAssigner
 from penstock.datastream.windowed_stream import AllWindowedStream, count_windowed
@@ -56,6 +58,7 @@ from penstock.graph.partitioning import (
 from penstock.graph.stream_graph import Chaining, Edge, Node
 from penstock.refusals import refusing
 from penstock.runtime.fields import getter, tuple_getter
+from penstock.runtime.operators.lookup import Lookup
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.sinks import CallSink, WriteSink
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
@@ -188,6 +191,32 @@ class DataStream(OperatorSettings, OldStreamMethods):
         function = instance_of("process", (ProcessFunction,), func)
         return self._then("PROCESS", Process(function), output_type)
 
+    def lookup(
+        self,
+        side_input: SideInput,
+        key_selector: Selector,
+        func: Callable[[Any, Any], Any] | JoinFunction | None = None,
+        how: str = "inner",
+        output_type: TypeLike = None,
+    ) -> DataStream:
+        """Join each record with the rows of a side input that have its key.
+
+        `func(record, row)` makes the result for every match, without it a pair. With
+        ``how="left"`` a record without a match goes on too, with None for a row.
+        """
+        self._env._check_side_input("lookup", side_input)
+        if side_input.key is None:
+            raise InvalidArgumentError(
+                f"lookup needs a side input with a key, and {side_input.name!r} "
+                f"({side_input.location}) has none; give one: env.side_input(..., key=...)"
+            )
+        if how not in ("inner", "left"):
+            raise InvalidArgumentError.of("how", "'inner' or 'left'", how)
+        function = _pair if func is None else function_or_callable("lookup", JoinFunction, func)
+        select = selector_of("lookup", key_selector)
+        operator = Lookup(side_input.name, select, function, how == "left")
+        return self._then("Lookup", operator, output_type, side_inputs=(side_input,))
+
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Cut all records into windows, in one subtask; if they have keys, use `window`."""
         return AllWindowedStream(self, window_assigner)
@@ -266,6 +295,14 @@ class DataStream(OperatorSettings, OldStreamMethods):
             descriptors = ds.broadcast_state_descriptors
             return broadcast_stream.BroadcastConnectedStream(self, ds, descriptors)
         return connected_streams.ConnectedStreams(self, ds)
+
+    def iterate(self, max_wait_time_millis: int = 0) -> iterative_stream.IterativeStream:
+        """The beginning of a part of the program whose results come back to it by `close_with`.
+
+        When all input has ended, the job goes on until nothing is in the loop, and then for
+        `max_wait_time_millis` more, in case timers of processing time send something round.
+        """
+        return iterative_stream.IterativeStream(self._unkeyed(), max_wait_time_millis)
 
     def join(self, other: DataStream) -> JoinedStreams:
         """Pairs of records of both streams that have key and window in common.
@@ -393,17 +430,21 @@ class DataStream(OperatorSettings, OldStreamMethods):
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write with a sink that takes part in checkpoints."""
-        operator = WriteSink(instance_of("sink_to", (Sink,), sink))
+        checked = instance_of("sink_to", (Sink,), sink)
         transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
         prepared: DataStream = self if transformer is None else transformer.apply(self)
-        return prepared._end("Sink: Writer", operator)
+        return prepared._end("Sink: Writer", WriteSink(checked.for_type(prepared._type)))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print every record on the driver's standard output."""
+        """Print every record on the driver's standard output.
+
+        As in PyFlink: a record of a declared type in Java's way, any other as Python has it.
+        """
         if not isinstance(sink_identifier, str | None):
             raise InvalidArgumentError.of("a sink identifier", "a string", sink_identifier)
         # What was not printed when the driver died has lost its terminal too.
-        return self._end("Sink: Print", WriteSink(PrintSink(sink_identifier), durable=False))
+        sink = PrintSink(sink_identifier, self._type)
+        return self._end("Sink: Print", WriteSink(sink, durable=False))
 
     def _end(self, name: str, operator: Any, **settings: Any) -> DataStreamSink:
         node = self._add(name, operator, is_sink=True, **settings)
@@ -449,6 +490,10 @@ class DataStream(OperatorSettings, OldStreamMethods):
         return frame
 
 
+def _pair(record: Any, row: Any) -> tuple[Any, Any]:
+    return record, row
+
+
 class CachedDataStream(DataStream):
     """Made by `cache`: a stream whose cache is always empty, so that it is computed anew."""
 
@@ -460,6 +505,7 @@ class CachedDataStream(DataStream):
 from penstock.datastream import (  # noqa: E402
     broadcast_stream,
     connected_streams,
+    iterative_stream,
     keyed_stream,
     split_stream,
 )

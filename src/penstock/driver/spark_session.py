@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -90,7 +91,15 @@ def checked(session: SparkSession) -> SparkSession:
             "SparkSession.builder.master(...))"
         )
     _use_this_python(session)
+    _silence_bridge()
     return session
+
+
+def _silence_bridge() -> None:
+    """The bridge to the JVM logs its every call as information, among a program's own."""
+    bridge = logging.getLogger("py4j")
+    if bridge.level == logging.NOTSET:
+        bridge.setLevel(logging.WARNING)
 
 
 def _use_this_python(session: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 Classes that the user's script defines are `__main__.X` on the driver. A worker has another
 `__main__`, so they travel by value and are put there: then plain pickle finds them on both sides.
+The program is pickled within what a worker must know before it can unpickle it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, TypeVar, cast
 import cloudpickle
 from xxhash import xxh3_64_hexdigest
 
+from penstock import compat
 from penstock.errors import UnpicklableError
 from penstock.runtime.physical import PhysicalPlan
 from penstock.storage.filesystem import filesystem_for
@@ -28,7 +30,7 @@ def dump_plan(plan: PhysicalPlan) -> bytes:
     for vertex in plan.vertices:
         for described in vertex.operators:
             try:
-                cloudpickle.dumps(described.operator)
+                cloudpickle.dumps((described.operator, described.side_inputs))
             except Exception as error:
                 what = f"the function of operator {described.name!r} ({described.location})"
                 raise UnpicklableError.of(what, error) from error
@@ -38,7 +40,12 @@ def dump_plan(plan: PhysicalPlan) -> bytes:
         except Exception as error:
             what = f"the function of {edge.name!r} ({edge.location})"
             raise UnpicklableError.of(what, error) from error
-    content = {"main": _main_classes(), "process": os.getpid(), "plan": plan}
+    program = cloudpickle.dumps({"main": _main_classes(), "plan": plan})
+    content = {
+        "process": os.getpid(),
+        "as_pyflink": compat.installed(),
+        "program": program,
+    }
     return cast(bytes, cloudpickle.dumps(content))
 
 
@@ -52,9 +59,12 @@ def load_plan(path: str) -> PhysicalPlan:
     if plan is None:
         fs, local = filesystem_for(path)
         content = cloudpickle.loads(fs.read(local))
+        if content["as_pyflink"]:
+            compat.install()
+        program = cloudpickle.loads(content["program"])
         if content["process"] != os.getpid():
-            _install(content["main"])
-        plan = content["plan"]
+            _install(program["main"])
+        plan = program["plan"]
         _loaded[path] = plan
     return plan
 

@@ -257,7 +257,7 @@ class KeyedState:
     def _value(self, descriptor: StateDescriptor, name: str, place: Place) -> ValueState[Any]:
         lifetime = self._lifetime(descriptor, name)
         dumps, loads = descriptor.type_info.serializer()
-        convert = naming(descriptor.get_name(), descriptor.type_info.converter())
+        convert = naming(descriptor.get_name(), descriptor.type_info.as_kept().converter())
         if lifetime is not None:
             dumps, loads = stamped_serializer(dumps, loads)
         table = self._by_key(LiveTable(name, place.scope, place.base, dumps, loads))
@@ -274,7 +274,7 @@ class KeyedState:
             place.scope,
             place.base,
             stamped_serializer(*serializer) if lifetime is not None else serializer,
-            naming(descriptor.get_name(), element.converter()),
+            naming(descriptor.get_name(), element.as_kept().converter()),
             lifetime,
             self._chunk_number,
         )
@@ -289,7 +289,7 @@ class KeyedState:
             place.base,
             stamped_serializer(*serializer) if lifetime is not None else serializer,
             naming(descriptor.get_name(), descriptor.key_type_info.converter()),
-            naming(descriptor.get_name(), descriptor.value_type_info.converter()),
+            naming(descriptor.get_name(), descriptor.value_type_info.as_kept().converter()),
             lifetime,
         )
         return self._by_key(state)

@@ -28,6 +28,7 @@ from penstock.datastream.functions import (
     MapFunction,
     ProcessFunction,
     ReduceFunction,
+    SinkFunction,
 )
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import (
@@ -40,6 +41,7 @@ from penstock.errors import InvalidArgumentError, StateError, UnpicklableError
 from penstock.graph.partitioning import ByKey, Forward, Partitioning
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.reduce import Reduce
+from penstock.runtime.operators.sinks import CallSink
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
 from penstock.runtime.payload import HEADER_SIZE, encode_body
 from penstock.runtime.watermarks import MIN_TIMESTAMP
@@ -55,6 +57,7 @@ _UNKEYED: Operators = {
     FlatMapFunction: FlatMap,
     FilterFunction: Filter,
     ProcessFunction: Process,
+    SinkFunction: CallSink,
 }
 _KEYED: Operators = {
     **_UNKEYED,
@@ -286,7 +289,7 @@ def _payload(value: Any, timestamp: int | None) -> bytes:
 
 
 class OperatorHarness(Harness):
-    """Drives a function that needs no key: map, flat map, filter, process.
+    """Drives a function that needs no key: map, flat map, filter, process, sink function.
 
     ::
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common import Types
+from penstock.common import TypeInformation, Types
 from penstock.common.types import Row
 from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.state import (
@@ -998,3 +998,20 @@ def test_lists_and_values_with_a_lifetime_against_a_model(steps, renew):
             subtask.cut()
             if step == "remake":
                 subtask.remake()
+
+
+@pytest.mark.parametrize(
+    ("type_info", "value"),
+    [
+        (Types.FLOAT(), 0.1),
+        (Types.TUPLE([Types.FLOAT()]), (0.1,)),
+        (Types.MAP(Types.STRING(), Types.LIST(Types.FLOAT())), {"a": [0.1]}),
+        (Types.ROW([Types.FLOAT()]), Row(f0=0.1)),
+    ],
+)
+def test_a_float_keeps_its_bits(type_info: TypeInformation, value: Any) -> None:
+    """As it does in PyFlink as long as the worker remembers it."""
+    subtask = Subtask()
+    descriptor = ValueStateDescriptor("exact", type_info)
+    subtask.at("k", descriptor).update(value)
+    assert subtask.at("k", descriptor).value() == value

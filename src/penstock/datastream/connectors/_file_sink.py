@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.local_paths import local_path
-from penstock.common.serialization import Encoder
+from penstock.common.serialization import Encoder, LineEncoder
+from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors._file_buckets import BucketAssigner, checked_bucket
 from penstock.datastream.connectors._file_sink_settings import (
     LATER,
@@ -116,6 +118,13 @@ class FileSink(Sink):
 
     def create_writer(self, context: InitContext) -> SinkWriter:
         return _PartWriter(self, context)
+
+    def for_type(self, type_info: TypeInformation | None) -> FileSink:
+        if not isinstance(self.encoder, LineEncoder):
+            return self
+        sink = copy(self)
+        sink.encoder = self.encoder.of_type(type_info)
+        return sink
 
     def create_committer(self) -> Committer:
         _check_writable(self.base)

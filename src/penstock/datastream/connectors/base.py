@@ -11,7 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
 
 __all__ = [
     "Boundedness",
@@ -229,6 +232,10 @@ class Sink(ABC):
     @abstractmethod
     def create_writer(self, context: InitContext) -> SinkWriter:
         """A writer, made in the task that uses it."""
+
+    def for_type(self, type_info: TypeInformation | None) -> Sink:
+        """The sink for a stream of a declared type, which may matter for what it writes."""
+        return self
 
     def create_committer(self) -> Committer | None:
         """A committer, made on the driver; None if writing alone makes output visible."""

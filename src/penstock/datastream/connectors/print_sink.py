@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
+from penstock.common._type_text import printed_text
+from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import (
     Committable,
     Committer,
@@ -20,14 +23,18 @@ __all__ = ["PrintSink"]
 class PrintSink(Sink):
     """A line per record, with Flink's prefix: `identifier:subtask> value`.
 
-    The subtask, counted from 1, is left out where there is only one.
+    The subtask, counted from 1, is left out where there is only one. With the type of the records,
+    they are printed as Flink prints such.
     """
 
-    def __init__(self, identifier: str | None = None) -> None:
+    def __init__(
+        self, identifier: str | None = None, type_info: TypeInformation | None = None
+    ) -> None:
         self.identifier = identifier
+        self._type = type_info
 
     def create_writer(self, context: InitContext) -> SinkWriter:
-        return _LineWriter(self._prefix(context))
+        return _LineWriter(self._prefix(context), printed_text(self._type))
 
     def create_committer(self) -> Committer:
         return _Printer()
@@ -40,12 +47,13 @@ class PrintSink(Sink):
 
 
 class _LineWriter(SinkWriter):
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, text: Callable[[Any], str]) -> None:
         self._prefix = prefix
+        self._text = text
         self._lines: list[str] = []
 
     def write(self, value: Any, context: WriterContext) -> None:
-        self._lines.append(f"{self._prefix}{value!s}")
+        self._lines.append(self._prefix + self._text(value))
 
     def prepare_commit(self) -> list[Any]:
         lines, self._lines = self._lines, []
