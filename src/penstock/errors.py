@@ -189,7 +189,14 @@ class InvalidKeyError(PenstockError, TypeError):
     def of(cls, key: object, reason: str) -> InvalidKeyError:
         return cls(
             f"key {_got(key)} cannot be used: {reason}; "
-            "a key is a str, bytes, int, float, bool, date, None or a tuple of these"
+            "a key is a str, bytes, int, float, bool, date or a tuple of these"
+        )
+
+    @classmethod
+    def missing(cls) -> InvalidKeyError:
+        return cls(
+            "the key selector gave None, and every record needs a key, as in Flink; give such "
+            "records a key of their own, or filter(...) them out before"
         )
 
     @classmethod

@@ -267,14 +267,15 @@ class DataStream(OperatorSettings, OldStreamMethods):
 
     def union(self, *streams: DataStream) -> DataStream:
         """The records of all, in no particular order between them."""
-        edges = self._edges
+        edges, kind = self._edges, self._type
         for stream in streams:
             self._check_beside("union", stream)
-            if self._type and stream._type and self._type != stream._type:
+            if kind and stream._type and kind != stream._type:
                 raise InvalidArgumentError(
-                    f"union needs streams of one type, got {self._type!r} and {stream._type!r}; "
-                    "map one of them first"
+                    f"union needs streams of one type, got {kind!r} and {stream._type!r}; "
+                    "map one of them first, with the other's type as output_type"
                 )
+            kind = kind or stream._type
             edges += stream._unkeyed()._edges
         return DataStream(self._env, edges)
 

@@ -28,7 +28,7 @@ from penstock.runtime.physical import PhysicalEdge, Vertex
 from penstock.runtime.watermarks import IDLE, MIN_TIMESTAMP, WATERMARK, Control
 from penstock.state.backend import KeyScope
 from penstock.state.key_groups import key_group_of, subtask_of
-from penstock.state.keys import check_key, encode_key
+from penstock.state.keys import check_stream_key, encode_key
 
 Write = Callable[[Any], None]
 WriteRun = Callable[[Iterable[Any]], None]
@@ -271,7 +271,8 @@ class EdgeWriter:
         routes: dict[Any, Bucket] = {}
 
         def route(key: Any) -> Bucket:
-            check_key(key)
+            call = partitioning.select  # noqa: F841 - by it an error finds its line
+            check_stream_key(key)
             group = key_group_of(encode_key(key), max_parallelism)
             if len(routes) >= _MOST_ROUTES:
                 routes.clear()

@@ -45,7 +45,7 @@ from penstock.runtime.operators.sinks import CallSink
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
 from penstock.runtime.payload import HEADER_SIZE, encode_body
 from penstock.runtime.watermarks import MIN_TIMESTAMP
-from penstock.state.keys import check_key
+from penstock.state.keys import check_key, check_stream_key
 from penstock.storage.memory_store import MemoryStore
 from penstock.testing.clock import ManualClock
 from penstock.testing.harness_task import HarnessTask, Surroundings
@@ -153,7 +153,7 @@ class Harness:
         """Hand a record to one of the inputs."""
         travels = self._inputs[number]
         if isinstance(travels, ByKey):
-            check_key(travels.select(value))
+            check_stream_key(travels.select(value))
         before = len(self._around.outputs)
         self._attempt(lambda: self._task.consume(number, 0, _payload(value, timestamp)))
         return self._around.outputs[before:]
