@@ -10,10 +10,10 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import InvalidArgumentError, InvalidProgramError, UnsupportedFeatureError
 
@@ -31,7 +31,6 @@ CLUSTER = "local-cluster[2,1,1024]"
 PROGRAM = """
 import os, sys
 from kinds import Parcel, Weigh
-from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 
 here, master = sys.argv[1:]
@@ -147,3 +146,153 @@ def test_on_a_cluster(here: Path, tmp_path: Path) -> None:
     lines = run(str(program / "main.py"), str(here), CLUSTER, directory=tmp_path)
 
     assert lines == [*SHIPPED, str(tmp_path)]
+
+
+NOTEBOOK = """
+from dataclasses import dataclass
+from penstock.datastream import StreamExecutionEnvironment
+import kinds
+env = StreamExecutionEnvironment.get_execution_environment()
+@dataclass
+class Own:
+    key: int
+
+def own(number):
+    return kinds.Parcel(number, number, [Own(number)])
+
+parcels = env.from_sequence(1, 3).map(own).key_by(lambda p: p.key).process(kinds.Weigh())
+print(sorted((p.weight, p.parts == [Own(p.key)]) for p in parcels.execute_and_collect()))
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_without_a_file(tmp_path: Path) -> None:
+    """As in a notebook: classes and functions exist nowhere but in the running process."""
+    (tmp_path / "kinds.py").write_text(KINDS)
+    assert run("-", directory=tmp_path, text=NOTEBOOK) == ["[(1, True), (2, True), (3, True)]"]
+
+
+def test_python_files(env: StreamExecutionEnvironment, here: Path) -> None:
+    """The program may use them, too."""
+    env.add_python_file(str(here / "directory"))
+    env.add_python_file((here / "zipped.zip").as_uri())
+
+    def parts(number: int) -> tuple[int, str, int]:
+        import fromdirectory
+        import fromzip
+
+        return number, fromdirectory.part(), fromzip.PART
+
+    assert parts(0) == (0, "directory:2", 3)
+    found = env.from_sequence(1, 2).map(parts).execute_and_collect()
+    assert sorted(found) == [(1, "directory:2", 3), (2, "directory:2", 3)]
+
+
+@pytest.mark.parametrize("executor", ["local"], indirect=True)
+def test_requirements_of_the_local_executor(env: StreamExecutionEnvironment, here: Path) -> None:
+    env.set_python_requirements(str(here / "requirements.txt"), str(here / "wheels"))
+
+    def part(number: int) -> int:
+        import fromwheel
+
+        return int(fromwheel.PART)
+
+    assert list(env.from_collection([1]).map(part).execute_and_collect()) == [4]
+
+
+@pytest.mark.parametrize("executor", ["local"], indirect=True)
+def test_requirements_that_cannot_be_had(
+    make_env: MakeEnv, here: Path, tmp_path: Path
+) -> None:
+    wanted = tmp_path / "wanted.txt"
+    wanted.write_text("a-package-that-is-nowhere==1.0\n")
+    env = make_env({"python.requirements": f"{wanted}#{here / 'wheels'}"})
+    stream = env.from_collection([1])
+    with pytest.raises(InvalidProgramError, match=r"(?s)wanted.txt cannot .*a-package-that-is-nowh"):
+        list(stream.execute_and_collect())
+
+
+@pytest.mark.parametrize("executor", ["local"], indirect=True)
+def test_archives_need_a_working_directory(env: StreamExecutionEnvironment, here: Path) -> None:
+    env.add_python_archive(str(here / "words.tar.gz"))
+    with pytest.raises(UnsupportedFeatureError, match="set penstock.executor to spark"):
+        list(env.from_collection([1]).execute_and_collect())
+
+
+on_spark = pytest.mark.parametrize(
+    "executor", [pytest.param("spark", marks=pytest.mark.spark)], indirect=True
+)
+
+
+@on_spark
+def test_every_job_has_its_own(make_env: MakeEnv, tmp_path: Path) -> None:
+    """Workers live on, and have a module of that name from the job before."""
+
+    def version(number: int) -> tuple[str, bool]:
+        import os
+
+        import versioned
+
+        return versioned.VERSION, os.path.exists("words")
+
+    found = []
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "versioned.py").write_text(f"VERSION = {name!r}\n")
+        env = make_env({"python.files": str(tmp_path / name / "versioned.py")})
+        found += list(env.from_collection([1]).map(version).execute_and_collect())
+    assert found == [("old", False), ("new", False)]
+
+
+@on_spark
+def test_a_python_in_an_archive(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    starter = tmp_path / "python"
+    starter.write_text(f'#!/bin/sh\nexport STARTED_BY=archive\nexec {sys.executable} "$@"\n')
+    starter.chmod(0o755)
+    with tarfile.open(tmp_path / "python.tgz", "w:gz") as out:
+        out.add(starter, "bin/python")
+    env.add_python_archive(str(tmp_path / "python.tgz"), "venv")
+    env.set_python_executable("venv/bin/python")
+
+    def started_by(number: int) -> tuple[str, bool]:
+        return os.environ.get("STARTED_BY", ""), os.path.exists("venv/bin/python")
+
+    found = env.from_collection([1]).map(started_by).execute_and_collect()
+    assert list(found) == [("archive", True)]
+
+
+@on_spark
+def test_a_python_that_is_not_there(env: StreamExecutionEnvironment) -> None:
+    env.set_python_executable("/nowhere/python")
+    with pytest.raises(InvalidArgumentError, match="/nowhere/python cannot be executed"):
+        list(env.from_collection([1]).execute_and_collect())
+
+
+@on_spark
+def test_a_module_that_workers_do_not_have(
+    env: StreamExecutionEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "onlyhere.py").write_text("def double(number):\n    return 2 * number\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import onlyhere
+
+    stream = env.from_collection([1]).map(onlyhere.double)
+    with pytest.raises(InvalidProgramError, match="No module named 'onlyhere'; .* add_python_file"):
+        list(stream.execute_and_collect())
+
+
+@on_spark
+def test_jars_for_a_session_that_runs(
+    env: StreamExecutionEnvironment, spark: Any, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(tmp_path / "added.jar", "w") as out:
+        out.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
+    env.add_jars(str(tmp_path / "added.jar"))
+    env.get_parallelism()
+    env.from_sequence(1, 2).execute_and_collect(limit=1)
+    assert "added.jar" in spark.sparkContext._jsc.sc().listJars().mkString()
+
+    env.add_classpaths("file:///opt/classes")
+    with pytest.raises(InvalidProgramError, match="'/opt/classes'.* Spark runs already"):
+        list(env.from_sequence(1, 2).execute_and_collect())
