@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -60,11 +61,11 @@ class _Aliases:
         top = rest.partition(".")[0]
         if top and top not in _SHARED:
             reason = ABSENT_MODULES.get(f"{_OURS}.{top}")
-            raise _refused(name, reason or f"of PyFlink there is {_EXISTING}")
+            raise RefusedImportError.of_module(name, reason or f"of PyFlink there is {_EXISTING}")
         return ModuleSpec(name, _Loader(f"{_OURS}.{rest}" if rest else _OURS))
 
 
-class _Loader:
+class _Loader(Loader):
     """Gives a module that is known under another name."""
 
     def __init__(self, ours: str) -> None:
@@ -77,16 +78,10 @@ class _Loader:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{self._ours}.".startswith(f"{error.name}."):
                 raise  # of something else, which the module needs
-            raise _refused(spec.name, f"Penstock has no {self._ours}") from None
+            raise RefusedImportError.of_module(spec.name, f"Penstock has no {self._ours}") from None
         self._spec = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
         """It has run; but the importer has put the alias's description on it."""
         module.__spec__ = self._spec
-
-
-def _refused(name: str, reason: str) -> RefusedImportError:
-    error = RefusedImportError.of(name, reason)
-    error.name = name
-    return error

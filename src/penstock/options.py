@@ -127,7 +127,10 @@ PYTHON_EXECUTABLE = _optional(
     "The Python that workers run, which must have Penstock; env.set_python_executable sets it.",
 )
 JARS = _optional(
-    "pipeline.jars", _STRING, str, "Jars for Spark, separated by semicolons; env.add_jars adds some."
+    "pipeline.jars",
+    _STRING,
+    str,
+    "Jars for Spark, separated by semicolons; env.add_jars adds some.",
 )
 CLASS_PATHS = _optional(
     "pipeline.classpaths",

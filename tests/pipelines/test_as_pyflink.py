@@ -54,7 +54,12 @@ PRINTED = {
         "tumbling> (home,10,15,1)",
         "tumbling> (home,5,10,1)",
     ],
-    "discounts.py": ["to pay> coffee 350", "to pay> milk 100", "to pay> tea 300", "to pay> tea 450"],
+    "discounts.py": [
+        "to pay> coffee 350",
+        "to pay> milk 100",
+        "to pay> tea 300",
+        "to pay> tea 450",
+    ],
     "orders.py": [
         "dear> (2, {'id': 2, 'item': {'name': 'desk', 'price': 500.0}, 'rush': True})",
         "dear> (3, {'id': 3, 'item': {'name': 'lamp', 'price': 80.5}, 'rush': False})",
@@ -67,9 +72,8 @@ PRINTED = {
 }
 # Not in batch mode there, so every word counts up.
 WORDS = [
-    f"words> ({word},{count})"
-    for word, most in {"and": 1, "is": 2, "out": 2, "over": 2, "rain": 1, "sun": 1, "the": 2}.items()
-    for count in range(1, most + 1)
+    *(f"words> ({word},1)" for word in ("and", "is", "out", "over", "rain", "sun", "the")),
+    *(f"words> ({word},2)" for word in ("is", "out", "over", "the")),
 ]
 
 

@@ -112,12 +112,16 @@ def write_wheel(directory: Path, name: str, source: str) -> None:
     with zipfile.ZipFile(directory / f"{name}-1.0-py3-none-any.whl", "w") as out:
         out.writestr(f"{name}.py", source)
         out.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        out.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        out.writestr(
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         out.writestr(f"{about}/RECORD", "")
 
 
 def run(*command: str, directory: Path, text: str | None = None) -> list[str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK", "PENSTOCK"))}
+    kept = {
+        k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK", "PENSTOCK"))
+    }
     done = subprocess.run(
         [sys.executable, *command],
         env={**kept, **QUICK_JVM, "PYTHONPATH": str(SOURCES)},
@@ -202,21 +206,19 @@ def test_requirements_of_the_local_executor(env: StreamExecutionEnvironment, her
 
 
 @pytest.mark.parametrize("executor", ["local"], indirect=True)
-def test_requirements_that_cannot_be_had(
-    make_env: MakeEnv, here: Path, tmp_path: Path
-) -> None:
+def test_requirements_that_cannot_be_had(make_env: MakeEnv, here: Path, tmp_path: Path) -> None:
     wanted = tmp_path / "wanted.txt"
     wanted.write_text("a-package-that-is-nowhere==1.0\n")
     env = make_env({"python.requirements": f"{wanted}#{here / 'wheels'}"})
     stream = env.from_collection([1])
-    with pytest.raises(InvalidProgramError, match=r"(?s)wanted.txt cannot .*a-package-that-is-nowh"):
+    with pytest.raises(InvalidProgramError, match=r"(?s)wanted.txt cannot .*that-is-nowhere"):
         list(stream.execute_and_collect())
 
 
 @pytest.mark.parametrize("executor", ["local"], indirect=True)
 def test_archives_need_a_working_directory(env: StreamExecutionEnvironment, here: Path) -> None:
     env.add_python_archive(str(here / "words.tar.gz"))
-    with pytest.raises(UnsupportedFeatureError, match="set penstock.executor to spark"):
+    with pytest.raises(UnsupportedFeatureError, match=r"set penstock\.executor to spark"):
         list(env.from_collection([1]).execute_and_collect())
 
 
@@ -278,7 +280,7 @@ def test_a_module_that_workers_do_not_have(
     import onlyhere
 
     stream = env.from_collection([1]).map(onlyhere.double)
-    with pytest.raises(InvalidProgramError, match="No module named 'onlyhere'; .* add_python_file"):
+    with pytest.raises(InvalidProgramError, match=r"'onlyhere'; .* add_python_file"):
         list(stream.execute_and_collect())
 
 
@@ -294,5 +296,5 @@ def test_jars_for_a_session_that_runs(
     assert "added.jar" in spark.sparkContext._jsc.sc().listJars().mkString()
 
     env.add_classpaths("file:///opt/classes")
-    with pytest.raises(InvalidProgramError, match="'/opt/classes'.* Spark runs already"):
+    with pytest.raises(InvalidProgramError, match=r"'/opt/classes'.* Spark runs already"):
         list(env.from_sequence(1, 2).execute_and_collect())

@@ -77,8 +77,7 @@ def _text_if_there(type_info: TypeInformation | None) -> Text | None:
     if isinstance(type_info, RowTypeInfo):
         columns = [java_text(t) for t in type_info.get_field_types()]
         return lambda row: (
-            f"{row.get_row_kind()}"
-            f"[{', '.join(f(v) for f, v in zip(columns, row, strict=True))}]"
+            f"{row.get_row_kind()}[{', '.join(f(v) for f, v in zip(columns, row, strict=True))}]"
         )
     if isinstance(type_info, TimestampTypeInfo):
         return _timestamp_text

@@ -23,7 +23,6 @@ from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.records import RecordMaker
 from penstock.storage.filesystem import filesystem_for
 
-
 _log = logging.getLogger("penstock")
 
 

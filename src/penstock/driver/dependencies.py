@@ -48,7 +48,9 @@ class Dependencies:
     @classmethod
     def of(cls, configuration: Configuration) -> Dependencies:
         """Raises for what is not there, or not what it must be."""
-        archives = [checked_archive(*_pair(a)) for a in _items(configuration, options.PYTHON_ARCHIVES)]
+        archives = [
+            checked_archive(*_pair(a)) for a in _items(configuration, options.PYTHON_ARCHIVES)
+        ]
         _check_targets(archives)
         requirements = configuration.get(options.PYTHON_REQUIREMENTS)
         return cls(

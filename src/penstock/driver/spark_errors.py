@@ -15,8 +15,12 @@ _CAUSES = (
 
 
 # Before a worker has the plan; later ones are errors of an operator.
-_MISSING_MODULE = re.compile(r"in load_plan\b.*^ModuleNotFoundError: (No module named '.*')", re.S | re.M)
-_PYTHON = re.compile(r"^Traceback \(most recent call last\):.*?^(\w[\w.]*(?:: .*)?)$", re.S | re.M)
+_MISSING_MODULE = re.compile(
+    r"in load_plan\b.*^ModuleNotFoundError: (No module named '[^\n']*')", re.S | re.M
+)
+_PYTHON = re.compile(
+    r"Traceback \(most recent call last\):.*?^(\w[\w.]*(?:: [^\n]*)?)$", re.S | re.M
+)
 
 
 def engine_error(error: BaseException) -> EngineError | InvalidProgramError:

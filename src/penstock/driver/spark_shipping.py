@@ -28,7 +28,9 @@ def ship(session: SparkSession, dependencies: Dependencies) -> Surroundings:
     imports = []
     for bundle in filter(None, bundles):
         _send(context, bundle.archive, bundle.name)
-        imports += [os.path.join(bundle.name, part) if part else bundle.name for part in bundle.imports]
+        imports += [
+            os.path.join(bundle.name, part) if part else bundle.name for part in bundle.imports
+        ]
     archives = [(_sent_name(archive), archive) for archive in dependencies.archives]
     for name, archive in archives:
         _send(context, archive.path, name)
@@ -40,7 +42,8 @@ def python_for(session: SparkSession, dependencies: Dependencies) -> str | None:
     command = dependencies.executable
     if command is None:
         return None
-    local = session.sparkContext.master.startswith("local[") or session.sparkContext.master == "local"
+    master = str(session.sparkContext.master)
+    local = master == "local" or master.startswith("local[")
     for archive in dependencies.archives:
         if command.startswith(archive.target + os.sep):
             inside = _sent_name(archive) + command[len(archive.target) :]

@@ -28,11 +28,10 @@ def _leave_as_found(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_modules_and_classes_are_the_same_objects() -> None:
     compat.install()
-    from pyflink.common import Types
-    from pyflink.datastream.window import TumblingEventTimeWindows
-
     import pyflink.datastream as theirs
     import pyflink.metrics
+    from pyflink.common import Types
+    from pyflink.datastream.window import TumblingEventTimeWindows
 
     window = importlib.import_module("penstock.datastream.window")
     assert theirs is penstock.datastream

@@ -46,7 +46,7 @@ ROW = Types.ROW([Types.STRING(), Types.INT()])
         (Types.DOUBLE(), -1.25e-9, "-1.25E-9"),
         (Types.BIG_INT(), 10**30, "1" + "0" * 30),
         (Types.BIG_DEC(), decimal.Decimal("1.50"), "1.50"),
-        (Types.TUPLE([Types.STRING(), Types.BOOLEAN(), Types.DOUBLE()]), ("a", True, 2.0), "(a,true,2.0)"),
+        (Types.TUPLE([Types.BOOLEAN(), Types.DOUBLE()]), (True, 2.0), "(true,2.0)"),
         (Types.TUPLE([PAIR, Types.LIST(Types.INT())]), (("a", 1), [1, 2]), "((a,1),[1, 2])"),
         (Types.TUPLE([Types.STRING(), Types.INT()]), ("a", None), "(a,null)"),
         (ROW, Row("a", 1), "+I[a,1]"),
