@@ -158,6 +158,14 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def missing_module(cls, reason: str) -> InvalidProgramError:
+        return cls(
+            f"Spark's workers cannot load the program: {reason}; modules beside the program are "
+            "sent to them, others are not: pass them to add_python_file(...), name their package "
+            "in set_python_requirements(...), or install it on the workers"
+        )
+
+    @classmethod
     def cannot_install(cls, requirements: str, reason: str) -> InvalidProgramError:
         return cls(
             f"the requirements of {requirements} cannot be installed; pip says:\n{reason}\n"

@@ -72,17 +72,8 @@ PRINTED = {
 }
 # Not in batch mode there, so every word counts up.
 WORDS = [
-    f"words> ({word},{count})"
-    for word, most in {
-        "and": 1,
-        "is": 2,
-        "out": 2,
-        "over": 2,
-        "rain": 1,
-        "sun": 1,
-        "the": 2,
-    }.items()
-    for count in range(1, most + 1)
+    *(f"words> ({word},1)" for word in ("and", "is", "out", "over", "rain", "sun", "the")),
+    *(f"words> ({word},2)" for word in ("is", "out", "over", "the")),
 ]
 
 

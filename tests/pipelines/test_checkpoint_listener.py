@@ -342,6 +342,23 @@ def test_functions_that_do_not_listen_are_closed_with_the_last_epoch(
 
 
 @local
+def test_the_instance_in_the_head_of_a_loop_hears_of_the_last_epoch(
+    make_env: Any, tmp_path: Path
+) -> None:
+    """It, and no new one that is made for that."""
+    log = Log(tmp_path / "log")
+    env = make_env({"parallelism.default": "1"})
+    loop = env.from_elements(2).iterate()
+    body = loop.map(WatchedMap(log)).map(lambda n: n - 1)
+    loop.close_with(body.filter(lambda n: n > 0))
+    assert list(body.filter(lambda n: n == 0).execute_and_collect()) == [0]
+    events = log.read()
+    assert len({name for _, name, _, _ in events}) == 1
+    assert told(events, "complete") == told(events, "snapshot")
+    assert events[-1][2] == "closed"
+
+
+@local
 def test_instances_that_another_process_is_asked_for(
     make_env: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,8 @@ from penstock.common import Types
 from penstock.common.time import Time
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from penstock.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
     BroadcastProcessFunction,
     CheckpointedFunction,
     CoMapFunction,
@@ -251,6 +253,11 @@ class KeptFlatMap(FlatMapFunction, Kept):
         yield self.count()
 
 
+class KeptAsync(AsyncFunction, Kept):
+    async def async_invoke(self, value: Any) -> list[Any]:
+        return [self.count()]
+
+
 class KeptFilter(FilterFunction, Kept):
     def filter(self, value: Any) -> bool:
         return self.count() % 2 == 0
@@ -338,6 +345,10 @@ FUNCTIONS = {
     "callable": (lambda s: s.map(KeptCallable()), [1, 2, 3, 4, 5]),
     "flat_map": (lambda s: s.flat_map(KeptFlatMap()), [1, 2, 3, 4, 5]),
     "filter": (lambda s: s.filter(KeptFilter()), [11, 13]),
+    "async": (
+        lambda s: AsyncDataStream.ordered_wait(s, KeptAsync(), Time.seconds(9), 1),
+        [1, 2, 3, 4, 5],
+    ),
     "process": (
         lambda s: s.key_by(lambda v: v % 2).process(KeptProcess()),
         [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)],

@@ -29,6 +29,7 @@ class Surroundings:
     def enter(self, root: str) -> None:
         """Make this the surroundings; costs nothing if it is already."""
         global _entered
+        root = os.path.join(_home, root)  # Spark's is relative to where the worker was started
         if _entered == (self, root):
             return
         _leave()
@@ -52,7 +53,7 @@ class Surroundings:
             link = os.path.join(directory, target)
             os.makedirs(os.path.dirname(link), exist_ok=True)
             with contextlib.suppress(FileExistsError):  # another worker was faster
-                os.symlink(os.path.abspath(os.path.join(root, name)), link)
+                os.symlink(os.path.join(root, name), link)
         return directory
 
 

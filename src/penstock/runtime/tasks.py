@@ -54,7 +54,7 @@ def run_stage(
     targets = {index: v.index for v in vertices for index in v.inputs}
 
     def work() -> Iterator[None]:
-        for vertex in vertices:
+        for vertex in vertices if order.farewell is None else ():
             if vertex.feedback and not order.skip:
                 yield from attempt.task(vertex.index).take_turn()
         for row in rows:

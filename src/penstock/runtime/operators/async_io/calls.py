@@ -1,9 +1,9 @@
 """The calls of an asynchronous function: an event loop in a thread of its own.
 
-All of the function's code runs in that thread, `open`, `timeout` and `close` included. The task's
-thread hands records over and fetches answers; both go in batches, since waking a thread costs more
-than a call. A blocked loop cannot even notice that a call takes too long, so the task's thread
-looks after it.
+The function's code runs in that thread, `open`, `timeout` and `close` included, all but what takes
+part in checkpoints. The task's thread hands records over and fetches answers; both go in batches,
+since waking a thread costs more than a call. A blocked loop cannot even notice that a call takes
+too long, so the task's thread looks after it.
 """
 
 from __future__ import annotations
