@@ -50,14 +50,11 @@ class SplitTime(Stamper):
         `more_to_come`: at any time, or `in_turn`, when all subtasks have read theirs.
         """
         self._read.clear()
-        self._in_turn = in_turn
-        before, self._more_to_come = self._more_to_come, more_to_come
+        self._more_to_come, self._in_turn = more_to_come, in_turn
         if self._splits is None:
             self._go_on(unfinished)
             return
         self._add([split for split in unfinished if split not in self._splits], {})
-        if before and not more_to_come:
-            self._remove(_TO_COME)
         if self._last is not None:
             self._remove(self._last)
             self._last = None
@@ -140,8 +137,8 @@ class SplitTime(Stamper):
         states = {split: progress.state() for split, progress in splits.items()}
         return dump((self._valve.watermark, states))
 
-    def _remove(self, channel: str | None) -> None:
-        for passed in self._valve.remove(channel):
+    def _remove(self, split: str) -> None:
+        for passed in self._valve.remove(split):
             self._say(passed)
 
     def _changed(self, split: str, control: Control) -> None:
