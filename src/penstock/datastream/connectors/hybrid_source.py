@@ -195,7 +195,8 @@ def _plain(reader: SourceReader) -> SourceReader:
 
 def _turn(known: Sequence[Split]) -> int:
     """The number of the source whose turn it is."""
-    return max(split.data.turn for split in known)
+    turns: list[int] = [split.data.turn for split in known]
+    return max(turns)
 
 
 def _own(known: Sequence[Split], turn: int) -> list[Split]:
