@@ -139,6 +139,13 @@ CLASS_PATHS = _optional(
     "Jars and directories that all machines have, for Spark's class path, separated by semicolons; "
     "env.add_classpaths adds some, before Spark starts.",
 )
+CACHED_FILES = _optional(
+    "pipeline.cached-files",
+    _STRING,
+    str,
+    "Files that functions find by name, as name:n,path:p,executable:true and separated by "
+    "semicolons; env.register_cached_file adds one.",
+)
 RUNTIME_MODE = _choice(
     "execution.runtime-mode",
     "STREAMING",

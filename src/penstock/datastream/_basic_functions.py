@@ -54,6 +54,14 @@ class KeyedStateStore(ABC):
         """One accumulator per key, fed by an aggregate function."""
 
 
+class DistributedCache(ABC):
+    """Files that a job has with it wherever it runs."""
+
+    @abstractmethod
+    def get_file(self, name: str) -> str:
+        """The path, on this machine, of what was registered under a name. To be read only."""
+
+
 class RuntimeContext(KeyedStateStore):
     """The task a function instance runs in, as given to `open`."""
 
@@ -92,6 +100,10 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
         """Where the function registers its own metrics."""
+
+    @abstractmethod
+    def get_distributed_cache(self) -> DistributedCache:
+        """The files that were registered with `env.register_cached_file`."""
 
     @abstractmethod
     def get_side_input(self, side_input: SideInput | str) -> SideInputTable:

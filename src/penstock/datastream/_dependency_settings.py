@@ -11,6 +11,7 @@ from penstock.common.local_paths import local_path
 from penstock.driver.dependencies import (
     add_item,
     checked_archive,
+    checked_cached_file,
     checked_file,
     checked_jar,
     checked_requirements,
@@ -58,6 +59,14 @@ class DependencySettings:
         if not isinstance(python_exec, str) or not python_exec:
             raise InvalidArgumentError.of("python_exec", "the path of a Python", python_exec)
         self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """A file or directory of which functions find a copy where they run.
+
+        Its path there: ``runtime_context.get_distributed_cache().get_file(name)``.
+        """
+        file = checked_cached_file(file_path, name, executable)
+        add_item(self._configuration, options.CACHED_FILES, file.to_text())
 
     def add_jars(self, *jars_path: str) -> None:
         """Jars for Spark: its own connectors, or functions for the JVM."""

@@ -34,8 +34,6 @@ _WATERMARK_INTERVAL = 200
 REFUSED = {
     "create_input": "an InputFormat is a Java object; read files with Spark and from_spark, "
     "or write a Source in Python (rows G3 and G7 of docs/features.md)",
-    "register_cached_file": "Python functions cannot ask for it, in PyFlink neither; use "
-    "add_python_archive, and open the file below its target directory",
 }
 """By the method's name, what to do instead."""
 

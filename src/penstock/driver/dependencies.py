@@ -18,6 +18,7 @@ _TARS = (".tar", ".tar.gz", ".tgz")
 _JARS_IN_A_LIST = ";"
 _FILES_IN_A_LIST = ","
 _BESIDE_PATH = "#"
+_CACHED_FORM = "a list like name:n,path:p;name:m,path:q,executable:true"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,19 @@ class Requirements:
 
 
 @dataclass(frozen=True)
+class CachedFile:
+    """A file or directory that functions ask for by name."""
+
+    name: str
+    path: str
+    executable: bool = False
+
+    def to_text(self) -> str:
+        also = ",executable:true" if self.executable else ""
+        return f"name:{self.name},path:{self.path}{also}"
+
+
+@dataclass(frozen=True)
 class Dependencies:
     """Everything that is to be had in workers."""
 
@@ -44,6 +58,7 @@ class Dependencies:
     archives: tuple[Archive, ...] = ()
     requirements: Requirements | None = None
     executable: str | None = None
+    cached: tuple[CachedFile, ...] = ()
 
     @classmethod
     def of(cls, configuration: Configuration) -> Dependencies:
@@ -58,6 +73,7 @@ class Dependencies:
             tuple(archives),
             None if requirements is None else checked_requirements(*_pair(requirements)),
             configuration.get(options.PYTHON_EXECUTABLE),
+            cached_files(configuration),
         )
 
 
@@ -74,6 +90,41 @@ def jars(configuration: Configuration) -> list[str]:
 def class_paths(configuration: Configuration) -> list[str]:
     """Paths that all machines must have."""
     return [local_path(path, "class path") for path in _items(configuration, options.CLASS_PATHS)]
+
+
+def cached_files(configuration: Configuration) -> tuple[CachedFile, ...]:
+    found: dict[str, CachedFile] = {}
+    for item in _items(configuration, options.CACHED_FILES):
+        parts = dict(_key_and_value(part, item) for part in item.split(_FILES_IN_A_LIST))
+        if not {"name", "path"} <= parts.keys() <= {"name", "path", "executable"}:
+            raise InvalidArgumentError.of(options.CACHED_FILES.key, _CACHED_FORM, item)
+        executable = parts.get("executable", "false").lower() == "true"
+        file = checked_cached_file(parts["path"], parts["name"], executable)
+        if found.setdefault(file.name, file) != file:
+            raise InvalidArgumentError(
+                f"cached files {found[file.name].path} and {file.path} have the same name, "
+                f"{file.name!r}; give each its own"
+            )
+    return tuple(found.values())
+
+
+def checked_cached_file(path: str, name: str, executable: bool) -> CachedFile:
+    """What functions get is a copy; only on this machine it is the file itself."""
+    found = _existing(path, "cached file")
+    if not isinstance(name, str) or not name or not set(name).isdisjoint(",:;"):
+        raise InvalidArgumentError.of(
+            "name of a cached file", "a text without comma, colon, semicolon", name
+        )
+    if executable and not os.access(found, os.X_OK):
+        raise InvalidArgumentError(f"cached file {path} is not executable; chmod +x it")
+    return CachedFile(name, found, bool(executable))
+
+
+def _key_and_value(part: str, item: str) -> tuple[str, str]:
+    key, colon, value = part.strip().partition(":")
+    if not colon:
+        raise InvalidArgumentError.of(options.CACHED_FILES.key, _CACHED_FORM, item)
+    return key, value.strip("'\"` ")
 
 
 def checked_file(path: str) -> str:

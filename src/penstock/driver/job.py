@@ -26,6 +26,7 @@ from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.driver.adoption import adopt
 from penstock.driver.committers import Commit, Committers
+from penstock.driver.dependencies import cached_files
 from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
@@ -184,6 +185,7 @@ class Job:
             epoch_seconds=self._epoch_seconds(),
             batch=batch,
             parameters={**configuration.to_dict(), **self._parameters},
+            cached_files={file.name: file.path for file in cached_files(configuration)},
             watermark_interval=0 if batch else interval,
         )
         plan = translate(self._nodes, self._defaults, settings)

@@ -10,6 +10,7 @@ from pyspark import SparkContext, SparkFiles
 from pyspark.sql import SparkSession
 from xxhash import xxh3_64
 
+from penstock.driver.cached_files import packed_file
 from penstock.driver.dependencies import Archive, Dependencies
 from penstock.driver.import_bundle import code_bundle, requirements_bundle
 from penstock.driver.neighbours import neighbours
@@ -34,7 +35,10 @@ def ship(session: SparkSession, dependencies: Dependencies) -> Surroundings:
     archives = [(_sent_name(archive), archive) for archive in dependencies.archives]
     for name, archive in archives:
         _send(context, archive.path, name)
-    return Surroundings(tuple(imports), tuple((name, a.target) for name, a in archives))
+    files = [(f.name, _send_file(context, f.path), f.executable) for f in dependencies.cached]
+    return Surroundings(
+        tuple(imports), tuple((name, a.target) for name, a in archives), tuple(files)
+    )
 
 
 def python_for(session: SparkSession, dependencies: Dependencies) -> str | None:
@@ -80,6 +84,13 @@ def _sent_name(archive: Archive) -> str:
     status = os.stat(archive.path)
     told = f"{archive.path}:{status.st_mtime_ns}:{status.st_size}"
     return f"penstock-{xxh3_64(told.encode()).hexdigest()}"
+
+
+def _send_file(context: SparkContext, path: str) -> str:
+    """As an archive, which may be called as we like; where it is in a worker."""
+    packed, name = packed_file(path)
+    _send(context, packed, name)
+    return os.path.join(name, os.path.basename(path))
 
 
 def _send(context: SparkContext, archive: str, name: str) -> None:

@@ -99,6 +99,8 @@ class JobSettings:
     batch: bool
     """Whether all input is read in one epoch, the final one, in which only its end is an event."""
     parameters: dict[str, str] = field(default_factory=dict)
+    cached_files: dict[str, str] = field(default_factory=dict)
+    """Name → path on the driver's machine."""
     watermark_interval: int = 200
     """Milliseconds between two periodic watermarks; 0 if there are to be none."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from penstock.datastream._basic_functions import DistributedCache
 from penstock.datastream.functions import KeyedStateStore, RuntimeContext
 from penstock.datastream.side_input import SideInput
 from penstock.datastream.state import (
@@ -24,6 +26,7 @@ from penstock.errors import InvalidArgumentError, StateError
 from penstock.metrics import MetricGroup
 from penstock.runtime.physical import JobSettings, Vertex
 from penstock.runtime.side_inputs import TaskSideInput
+from penstock.runtime.surroundings import file_here
 from penstock.state.keyed_state import KeyedState
 
 
@@ -62,6 +65,21 @@ class StatesByDescriptor(KeyedStateStore):
     @abstractmethod
     def _found(self, descriptor: StateDescriptor) -> Any:
         """The state itself."""
+
+
+class TaskFiles(DistributedCache):
+    """The files that were sent to this worker; in the driver's own process, those they are of."""
+
+    def __init__(self, on_driver: Mapping[str, str]) -> None:
+        self._on_driver = on_driver
+
+    def get_file(self, name: str) -> str:
+        if name not in self._on_driver:
+            known = ", ".join(map(repr, sorted(self._on_driver))) or "none"
+            raise InvalidArgumentError(
+                f"there is no cached file {name!r}, but {known}; call env.register_cached_file"
+            )
+        return file_here(name) or self._on_driver[name]
 
 
 class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
@@ -120,6 +138,9 @@ class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
     def get_operator_state_store(self) -> NoReturn:
         """Says where it is."""
         raise StateError.asked_elsewhere("get_operator_state_store")
+
+    def get_distributed_cache(self) -> TaskFiles:
+        return TaskFiles(self._settings.cached_files)
 
     def get_side_input(self, side_input: SideInput | str) -> TaskSideInput:
         name = side_input.name if isinstance(side_input, SideInput) else side_input

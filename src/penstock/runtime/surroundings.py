@@ -26,6 +26,9 @@ class Surroundings:
     The working directory is another only if there are any, as in PyFlink.
     """
 
+    files: tuple[tuple[str, str, bool], ...] = ()
+    """Names that functions ask for, the files, and whether they are to be executable."""
+
     def enter(self, root: str) -> None:
         """Make this the surroundings; costs nothing if it is already."""
         global _entered
@@ -55,6 +58,18 @@ class Surroundings:
             with contextlib.suppress(FileExistsError):  # another worker was faster
                 os.symlink(os.path.join(root, name), link)
         return directory
+
+
+def file_here(name: str) -> str | None:
+    """A file that was sent to this worker for the job that is at work."""
+    entered, root = _entered
+    for known, file, executable in entered.files:
+        if known == name:
+            path = os.path.join(root, file)
+            if executable and not os.access(path, os.X_OK):
+                os.chmod(path, os.stat(path).st_mode | 0o111)  # on its way it has lost that
+            return path
+    return None
 
 
 _entered: tuple[Surroundings, str] = (Surroundings(), "")

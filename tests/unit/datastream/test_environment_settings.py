@@ -95,10 +95,6 @@ def test_chains_and_groups(env: StreamExecutionEnvironment) -> None:
     [
         (lambda e: e.add_source(None), r"add_source with anything .*; .* pass it to from_source"),
         (lambda e: e.create_input(None), r"create_input is not supported; .* G3 and G7"),
-        (
-            lambda e: e.register_cached_file("f", "name"),
-            "register_cached_file .* add_python_archive",
-        ),
     ],
 )
 def test_refusals(
