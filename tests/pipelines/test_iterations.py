@@ -433,6 +433,29 @@ def test_another_parallelism_with_records_in_the_loop(
 
 
 @locally
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1), (1, 2), (2, 2)])
+def test_another_parallelism_with_records_for_all_in_the_loop(
+    restartable_env: Any, collect_until_error: Any, before: int, after: int
+) -> None:
+    """Each subtask has each of them once, however many there are by then."""
+
+    def program(parallelism: int, fails_at: int) -> DataStream:
+        def check(pair: tuple[int, int]) -> tuple[int, int]:
+            return pair[0], pair[1] // (pair[1] != fails_at)
+
+        env = restartable_env({"parallelism.default": str(parallelism)})
+        loop = env.from_sequence(0, 4).uid("n").map(lambda n: (n, 2)).iterate().uid("loop")
+        body = loop.map(check).map(less)
+        loop.close_with(body.filter(left).broadcast())
+        return body.filter(done)
+
+    first, _ = collect_until_error(program(before, fails_at=1))
+    assert first == []
+    results = program(after, fails_at=-1).execute_and_collect()
+    assert Counter(results) == {(n, 0): after for n in range(5)}
+
+
+@locally
 def test_another_program_may_not_lose_the_loop(
     restartable_env: Any, collect_until_error: Any
 ) -> None:
