@@ -98,7 +98,7 @@ def run_python_sources(plan: PhysicalPlan, subtask: int, order: EpochOrder) -> I
     attempt = _Attempt(plan, vertices, subtask, order)
 
     def work() -> Iterator[None]:
-        for vertex in vertices:
+        for vertex in vertices if order.farewell is None else ():
             yield from _read_splits(plan, vertex, attempt)
 
     return attempt.run(work)
