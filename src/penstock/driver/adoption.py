@@ -28,9 +28,7 @@ def adopt(manifest: Manifest, plan: PhysicalPlan, root: str) -> tuple[Manifest, 
     vertices = {vertex.uid: _vertex(manifest, vertex) for vertex in plan.vertices}
     if all(manifest.vertices.get(uid) == state for uid, state in vertices.items()):
         return manifest, False
-    changed = replace(
-        manifest, epoch=manifest.epoch + 1, base=manifest.epoch, vertices=vertices
-    )
+    changed = replace(manifest, epoch=manifest.epoch + 1, base=manifest.epoch, vertices=vertices)
     return changed, True
 
 

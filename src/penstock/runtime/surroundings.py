@@ -66,7 +66,8 @@ def _leave() -> None:
     paths = left.paths(root)
     if paths:
         sys.path[:] = [path for path in sys.path if path not in paths]
-        loaded = {name: m for name, m in sys.modules.items() if _is_from(m, paths)}
+        # A copy of the list: a module that loads itself late may do so when it is looked at.
+        loaded = {name: m for name, m in list(sys.modules.items()) if _is_from(m, paths)}
         for name in loaded:
             del sys.modules[name]
         _set_aside[_entered] = loaded

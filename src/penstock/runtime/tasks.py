@@ -285,7 +285,7 @@ class _Attempt:
                 _idle[self._key(task.vertex)] = (task, now)
         for key, (task, since) in list(_idle.items()):
             if self._outdated(key, task) or now - since > _LONGEST_WAIT_SECONDS:
-                del _idle[key]
+                _idle.pop(key, None)  # another job of this process may have seen to it
                 with contextlib.suppress(Exception):
                     task.close()
 
