@@ -18,6 +18,7 @@ from penstock.datastream import (
     CoMapFunction,
     DataStream,
     KeyedProcessFunction,
+    ProcessFunction,
     RuntimeContext,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
@@ -30,6 +31,7 @@ from penstock.errors import (
     UnsupportedFeatureError,
 )
 from penstock.runtime import loop_records
+from penstock.runtime.watermarks import MAX_TIMESTAMP
 from penstock.testing import ScriptedSource
 
 locally = pytest.mark.parametrize("executor", ["local"], indirect=True)
@@ -254,6 +256,37 @@ def _windowed(env: StreamExecutionEnvironment, script: Any) -> list[Any]:
 def test_the_end_of_time_waits_for_the_loop(env: StreamExecutionEnvironment) -> None:
     """The source has ended, and what is still in the loop is not late by that."""
     assert _windowed(env, [[("a", 1, 100), ("b", 4, 200), ("c", 2, 1500)]]) == [(0, 2), (1, 1)]
+
+
+class BehindTheEnd(ProcessFunction):
+    """Whether a record finds time at its end."""
+
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+        yield ctx.timer_service().current_watermark() == MAX_TIMESTAMP
+
+
+@locally
+def test_the_end_of_time_waits_for_a_loop_within(env: StreamExecutionEnvironment) -> None:
+    """The outer one is empty meanwhile."""
+    outer = env.from_source(ScriptedSource([[("a", 2, 100)]]), BY_TIME).iterate()
+    inner = outer.map(lambda r: (r[0], r[1], r[2], 5)).iterate()
+    body = inner.map(lambda r: (*r[:3], r[3] - 1))
+    inner.close_with(body.filter(lambda r: r[3] > 0))
+    turned = body.filter(lambda r: r[3] == 0).map(lambda r: (r[0], r[1] - 1, r[2]))
+    outer.close_with(turned.filter(lambda r: r[1] > 0))
+    assert list(outer.process(BehindTheEnd()).execute_and_collect()) == [False, False]
+
+
+@locally
+def test_the_end_of_time_waits_for_what_else_enters_the_loop(
+    env: StreamExecutionEnvironment,
+) -> None:
+    """By the feedback alone, long after the input has ended."""
+    other = env.from_source(ScriptedSource([[], [], [], [], [], [("b", 1, 200)]]), BY_TIME)
+    loop = env.from_source(ScriptedSource([[("a", 1, 100)]]), BY_TIME).iterate()
+    body = loop.map(lambda r: (r[0], r[1] - 1, r[2]))
+    loop.close_with(body.filter(lambda r: r[1] > 0).union(other))
+    assert list(loop.process(BehindTheEnd()).execute_and_collect()) == [False, False]
 
 
 @locally

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, Protocol
 
 from penstock import options
@@ -245,8 +246,8 @@ class Job:
                 self._run_with_restarts(plan, plan_path, loop)
             finally:
                 keeper.close()
-                committers.close()
                 self._mark_committed(loop)
+                committers.close()
             self.status = JobStatus.CANCELED if self._stop.is_set() else JobStatus.FINISHED
             self._clean_up()
 
@@ -257,7 +258,10 @@ class Job:
         if self.plan.settings.batch and not newest.final:
             raise CheckpointMismatchError.of_streaming(self.layout.root, newest.epoch)
         committed = self._fs.exists(self.layout.committed(newest.epoch))
-        base, changed = adopt(newest, self.plan, self.layout.root, committed)
+        if committed:
+            # Not once more: by now somebody may have taken away what was made visible.
+            newest = replace(newest, committables={})
+        base, changed = adopt(newest, self.plan, self.layout.root)
         if changed:
             if self._fs.exists(self.layout.tried(base.epoch)):
                 # The epoch that was begun before has another number now.
