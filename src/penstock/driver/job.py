@@ -384,7 +384,8 @@ class RunningJob(JobClient):
         try:
             result = self.job.run()
         except BaseException as error:
-            self._result.set_exception(error)
+            _log.debug("job %s failed", self.job.name, exc_info=True)
+            self._result.set_exception(_for_users(error))
         else:
             if self.job.status is JobStatus.CANCELED:
                 self._result.set_exception(JobCancelledError.of(self.job.name))
@@ -442,7 +443,17 @@ class RunningJob(JobClient):
             self.job.interrupt()
             self._thread.join()
             raise
+        error = self._result.exception()
+        if error is not None:
+            raise error
         return self._result.result()
+
+
+def _for_users(error: BaseException) -> BaseException:
+    """Our errors name the user's line; the way there through the engine would only bury it."""
+    if isinstance(error, UserFunctionError):
+        error.with_cause()
+    return error.with_traceback(None) if isinstance(error, PenstockError) else error
 
 
 def _refuse_recovery_path(configuration: Configuration) -> None:
