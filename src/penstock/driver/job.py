@@ -32,7 +32,7 @@ from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
 from penstock.driver.side_inputs import SideInputs, side_inputs_of
-from penstock.driver.splits import SplitDiscovery, with_splits
+from penstock.driver.splits import with_splits
 from penstock.errors import (
     AsyncTimeoutError,
     CheckpointMismatchError,
@@ -240,7 +240,6 @@ class Job:
                 self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
             )
             loop.transform = keeper.transform
-            loop.look_for_splits = SplitDiscovery(plan, self._fs, self.layout).look
             self.status = JobStatus.RUNNING
             try:
                 self._run_with_restarts(plan, plan_path, loop)
