@@ -144,6 +144,20 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def open_loop(cls, head: str) -> InvalidProgramError:
+        return cls(
+            f"{head} begins an iteration that is never closed; call close_with(...) on it with the "
+            "stream whose records are to come back, or leave iterate() out"
+        )
+
+    @classmethod
+    def unlike_loop(cls, head: str, heads: int, end: str, ends: int) -> InvalidProgramError:
+        return cls(
+            f"{head} begins an iteration with parallelism {heads}, and {end}, with which it is "
+            f"closed, has {ends}; they must be equal: call set_parallelism on one of them"
+        )
+
+    @classmethod
     def missing_module(cls, reason: str) -> InvalidProgramError:
         return cls(
             f"Spark's workers cannot load the program: {reason}; modules beside the program are "
@@ -183,7 +197,14 @@ class InvalidKeyError(PenstockError, TypeError):
     def of(cls, key: object, reason: str) -> InvalidKeyError:
         return cls(
             f"key {_got(key)} cannot be used: {reason}; "
-            "a key is a str, bytes, int, float, bool, date, None or a tuple of these"
+            "a key is a str, bytes, int, float, bool, date or a tuple of these"
+        )
+
+    @classmethod
+    def missing(cls) -> InvalidKeyError:
+        return cls(
+            "the key selector gave None, and every record needs a key, as in Flink; give such "
+            "records a key of their own, or filter(...) them out before"
         )
 
     @classmethod
@@ -328,6 +349,14 @@ class CheckpointMismatchError(CheckpointError):
             f"{now} cannot go on from this checkpoint, whose positions are those of another; "
             f"{keep}, or start anew with another penstock.job-id or a clean "
             "execution.checkpointing.dir"
+        )
+
+    @classmethod
+    def of_streaming(cls, path: str, epoch: int) -> CheckpointMismatchError:
+        return cls(
+            f"{path} holds epoch {epoch} of this job in STREAMING mode, and a BATCH job reads all "
+            "of its input anew; go on in STREAMING mode, or start anew with another "
+            "penstock.job-id or a clean execution.checkpointing.dir"
         )
 
     @classmethod
@@ -501,6 +530,27 @@ class ReadOnlyStateError(StateError, AttributeError):
         return cls(
             f"broadcast state {state!r} can only be read here, so it has no {what}; change it in "
             "process_broadcast_element, which every subtask calls with the same records"
+        )
+
+
+class SideInputError(PenstockError, RuntimeError):
+    """The table of a side input cannot be read or used. Worth a restart: tables change."""
+
+    @classmethod
+    def of(cls, name: str, location: str, reason: str) -> SideInputError:
+        return cls(f"side input {name!r} ({location}) cannot be used: {reason}")
+
+    @classmethod
+    def unusable(cls, name: str, location: str, cause: BaseException) -> SideInputError:
+        return cls.of(name, location, f"{type(cause).__name__}: {cause}")
+
+    @classmethod
+    def unreadable(cls, name: str, location: str, cause: BaseException) -> SideInputError:
+        """What the user's function or Spark raised."""
+        where = user_line(cause.__traceback__) or location
+        return cls(
+            f"side input {name!r} ({location}) cannot be read: {type(cause).__name__}: {cause} "
+            f"(at {where})"
         )
 
 

@@ -143,8 +143,8 @@ RUNTIME_MODE = _choice(
     "execution.runtime-mode",
     "STREAMING",
     ("STREAMING", "BATCH", "AUTOMATIC"),
-    "Whether keyed aggregates give every update (STREAMING) or only the last value (BATCH); "
-    "AUTOMATIC is BATCH if all sources end.",
+    "Epoch after epoch, with every update of keyed aggregates (STREAMING), or all input in one "
+    "epoch, with their last values only (BATCH); AUTOMATIC is BATCH if all sources end.",
 )
 
 # Checkpoints and state
@@ -340,12 +340,25 @@ MAX_RECORDS_PER_EPOCH = _option(
     500_000,
     "Records that each source gives to one epoch at most.",
 )
+ITERATION_WARN_AFTER_TURNS = _option(
+    "penstock.iteration.warn-after-turns",
+    _INT,
+    1_000,
+    "Warn of an iteration that has had records in its loop for so many epochs in a row in which no "
+    "source gave any; 0 never warns.",
+)
 EVENT_TIME_ORDER = _option(
     "penstock.event-time-order.enabled",
     _BOOLEAN,
     False,
     "Handle records of all keyed streams in the order of their timestamps, once the watermark has "
     "passed them, as in_event_time_order() does for one.",
+)
+SIDE_INPUT_MAX_ROWS = _option(
+    "penstock.side-input.max-rows",
+    _INT,
+    1_000_000,
+    "Rows that a side input may have: it is read on the driver, and every worker holds all of it.",
 )
 STATE_CACHE_ENTRIES = _option(
     "penstock.state.cache-entries",

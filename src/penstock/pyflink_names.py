@@ -251,6 +251,7 @@ OLD_METHODS = {
 
 OLD_CLASSES = {
     "penstock.common.execution_mode.ExecutionMode": _NOTHING,
+    "penstock.common.serialization.SimpleStringEncoder": "Encoder.simple_string_encoder()",
     "penstock.datastream.checkpoint_config.ExternalizedCheckpointCleanup": "its new name, "
     "ExternalizedCheckpointRetention",
     "penstock.datastream.state_backend.FsStateBackend": "HashMapStateBackend and "
@@ -286,9 +287,8 @@ def find_name(module: str, name: str, caller: FrameType) -> Any:
     """What `name` in `module` stands for, or the error that says why there is none."""
     if (home := MOVED_NAMES.get(module, {}).get(name)) is not None:
         value = getattr(import_module(home), name)
-        warnings.warn(
-            f"{module}.{name} is now {home}.{name}", DeprecationWarning, stacklevel=_depth(caller)
-        )
+        # Past us and the module's `__getattr__`; Python leaves its own importer out.
+        warnings.warn(f"{module}.{name} is now {home}.{name}", DeprecationWarning, stacklevel=3)
         return value
     if (reason := ABSENT_NAMES.get(module, {}).get(name)) is not None:
         error = RefusedImportError if _is_import(caller) else RefusedNameError
@@ -301,11 +301,3 @@ def _is_import(caller: FrameType) -> bool:
     if caller.f_code.co_name == "_handle_fromlist":
         return True
     return caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]
-
-
-def _depth(caller: FrameType) -> int:
-    """How far up the program's line is, seen from `find_name`'s caller: past Python's importer."""
-    depth, frame = 3, caller
-    while frame.f_code.co_filename.startswith("<frozen importlib") and frame.f_back is not None:
-        depth, frame = depth + 1, frame.f_back
-    return depth

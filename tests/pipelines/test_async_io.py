@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,13 +67,12 @@ def test_a_hundred_slow_calls_overlap(env: StreamExecutionEnvironment) -> None:
     found = slow.uid("slow").map(lambda value: value * 2).execute_and_collect()
 
     assert list(found) == list(range(0, 200, 2))
-    metrics = {
-        name.rpartition(".")[2]: value
-        for report in reports
-        for group in report.metrics.get("slow", [])
-        for name, value in group.items()
-    }
-    assert metrics == {"maxAsyncInFlight": 100, "numAsyncRetries": 0, "numAsyncTimeouts": 0}
+    # The last epoch may have an instance of its own, which has called nothing.
+    most: Counter[str] = Counter()
+    for report in reports:
+        for group in report.metrics.get("slow", []):
+            most |= Counter({name.rpartition(".")[2]: value for name, value in group.items()})
+    assert most == {"maxAsyncInFlight": 100}
 
 
 @locally
@@ -97,6 +97,19 @@ def test_any_number_of_results(env: StreamExecutionEnvironment, method: str) -> 
     found = getattr(AsyncDataStream, method)(numbers, Several(), LONG).execute_and_collect()
 
     assert sorted(found) == [1, 3, 3, 3]
+
+
+@locally
+@both_modes
+def test_where_a_stream_forks(env: StreamExecutionEnvironment, method: str) -> None:
+    """Records come one by one there, and are under way together all the same."""
+    numbers = env.set_parallelism(1).from_sequence(0, 9)
+    plain = numbers.map(lambda value: value + 100)
+
+    asked = getattr(AsyncDataStream, method)(numbers, Backwards(10), LONG)
+
+    found = sorted(asked.union(plain).execute_and_collect())
+    assert found == [*range(10), *range(100, 110)]
 
 
 # Event time
@@ -308,7 +321,7 @@ def test_a_cancelled_job_does_not_wait_for_answers(make_env: Any, tmp_path: Path
     cancelled = time.monotonic()
     job.cancel().result()
 
-    assert time.monotonic() - cancelled < 20
+    assert time.monotonic() - cancelled < 60
     with pytest.raises(JobCancelledError):
         job.get_job_execution_result().result()
     if env._configuration.to_dict()["penstock.executor"] == "local":

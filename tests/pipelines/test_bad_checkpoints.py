@@ -81,7 +81,8 @@ def test_unwritable(make_env: Any, tmp_path: Path) -> None:
 
 
 def test_unsupported_scheme(make_env: Any) -> None:
-    with pytest.raises(PenstockError, match="s3:// is not supported for checkpoints yet; use"):
+    message = "s3:// is not supported for a checkpoint directory yet; use"
+    with pytest.raises(PenstockError, match=message):
         counts(make_env({"execution.checkpointing.dir": "s3://bucket/x"})).execute_and_collect()
 
 

@@ -195,6 +195,23 @@ def output_by_name(env: StreamExecutionEnvironment) -> DataStream:
     return env.from_elements(1).process(OutputsByName()).name("aside")  # aside
 
 
+def key_selector_gives_none(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_elements({"id": 1}).key_by(lambda r: r.get("user")).map(str)  # no key
+
+
+def field_is_none(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_elements((None, 1)).key_by(0, key_type=Types.STRING()).map(str)  # no field
+
+
+def partitioner_gives_none(env: StreamExecutionEnvironment) -> DataStream:
+    numbers = env.from_elements(1)
+    return numbers.partition_custom(lambda key, n: None, lambda n: n).map(str)  # nowhere
+
+
+def split_gives_none(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_elements(1).split(lambda n: None).select("a")  # no names
+
+
 def close_raises(env: StreamExecutionEnvironment) -> DataStream:
     return env.from_elements(1).map(FailsToClose()).map(str)  # close
 
@@ -241,6 +258,10 @@ RUNTIME: list[tuple[Program, str, type[PenstockError], str]] = [
     (number_from_flat_map, "number", UserFunctionError, "TypeError: 'int' object is not iterable"),
     (exits, "exits", UserFunctionError, "SystemExit: enough"),
     (output_by_name, "aside", InvalidArgumentError, "an OutputTag, got str 'side'"),
+    (key_selector_gives_none, "no key", InvalidKeyError, "'key_by'.* gave None.* filter"),
+    (field_is_none, "no field", InvalidKeyError, "'key_by'.* gave None"),
+    (partitioner_gives_none, "nowhere", InvalidArgumentError, "from 0 to 1, got NoneType None"),
+    (split_gives_none, "no names", InvalidArgumentError, "'Split'.* got NoneType None"),
     (close_raises, "close", UserFunctionError, "'Map .*ValueError: .*'late'"),
     (result_of_flat_map, "text", InvalidArgumentError, "a list, an iterable or None, got str 'ab'"),
 ]

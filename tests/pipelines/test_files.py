@@ -121,7 +121,8 @@ def test_a_folder_without_files(env: StreamExecutionEnvironment, folder: Path) -
 @locally
 def test_streaming_file_sink(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     """The name of 1.x, and connectors where they were then."""
-    from penstock.datastream.connectors import StreamingFileSink as EarlierPlace
+    with pytest.warns(DeprecationWarning, match="is now"):
+        from penstock.datastream.connectors import StreamingFileSink as EarlierPlace
 
     assert EarlierPlace is StreamingFileSink
     sink = (

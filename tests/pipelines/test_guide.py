@@ -11,7 +11,19 @@ import pytest
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 
 
-@pytest.mark.parametrize("page", ["windows.md", "async-io.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "async-io.md",
+        "files.md",
+        "iterations.md",
+        "operator-state.md",
+        "runtime-modes.md",
+        "side-inputs.md",
+        "splitting.md",
+        "windows.md",
+    ],
+)
 def test_a_page_tells_the_truth(
     page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

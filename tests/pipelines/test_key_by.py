@@ -80,7 +80,7 @@ def test_selectors(
 def test_odd_keys_find_their_state(env: StreamExecutionEnvironment) -> None:
     """Keys of many kinds; 1, True and 1.0 are one key, as in a dict."""
     keys: list[Any] = [
-        "a", b"a", 1, True, 1.0, 1.5, None, (1, "a"), Sensor("b1", 7), Sensor("b1", 7),
+        "a", b"a", 1, True, 1.0, 1.5, (None,), (1, "a"), Sensor("b1", 7), Sensor("b1", 7),
         Point(1, 2), frozenset({1, 2}), "", -1, 1 << 80,
     ]  # fmt: skip
     stream = env.from_collection(keys * 3).key_by(lambda key: key)

@@ -51,7 +51,7 @@ def test_empty_partitions_and_one_key_with_all_the_data(env: StreamExecutionEnvi
 
 def test_none_unicode_and_nan(env: StreamExecutionEnvironment) -> None:
     """As records, as keys where they can be, in state, and as field values."""
-    keys = [None, "", "ключ", "鍵", "🔑", "e\u0301", "\u00e9", "\x00", "\udc80", "a" * 5000]
+    keys = [(None,), "", "ключ", "鍵", "🔑", "e\u0301", "\u00e9", "\x00", "\udc80", "a" * 5000]
     records = [(key, value) for key in keys for value in (None, float("nan"), math.inf)]
     keyed = env.from_collection(records).key_by(0)
 

@@ -11,7 +11,10 @@ import pytest
 
 from penstock.common import Types
 from penstock.common.time import Time
+from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from penstock.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
     BroadcastProcessFunction,
     CheckpointedFunction,
     CoMapFunction,
@@ -41,7 +44,7 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.datastream.window import CountTumblingWindowAssigner
+from penstock.datastream.window import CountTumblingWindowAssigner, TumblingEventTimeWindows
 from penstock.errors import (
     CheckpointMismatchError,
     InvalidArgumentError,
@@ -126,7 +129,7 @@ def given_first(found: Iterable[Any]) -> dict[int, Any]:
 def half_and_half(
     restartable_env: Any, collect_until_error: Any, before: int, after: int
 ) -> tuple[list[Any], list[Any]]:
-    epochs = {"penstock.source.max-records-per-epoch": "25"}
+    epochs = {"penstock.source.max-records-per-epoch": "35"}
     first_env = restartable_env({**epochs, "parallelism.default": str(before)})
     second_env = restartable_env({**epochs, "parallelism.default": str(after)})
     first, _ = collect_until_error(hoarded(first_env, limit=60))
@@ -238,9 +241,21 @@ class KeptMap(MapFunction, Kept):
         return self.count()
 
 
+class KeptCallable(Kept):
+    """No function by its class, but as good as one."""
+
+    def __call__(self, value: Any) -> Any:
+        return self.count()
+
+
 class KeptFlatMap(FlatMapFunction, Kept):
     def flat_map(self, value: Any) -> Any:
         yield self.count()
+
+
+class KeptAsync(AsyncFunction, Kept):
+    async def async_invoke(self, value: Any) -> list[Any]:
+        return [self.count()]
 
 
 class KeptFilter(FilterFunction, Kept):
@@ -306,6 +321,20 @@ def _beside_broadcast(stream: DataStream) -> DataStream:
     return stream.connect(rules).process(KeptBroadcast())
 
 
+def _joined(stream: DataStream) -> DataStream:
+    """Each record with itself."""
+    timed = stream.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(OwnTime())
+    )
+    keys = timed.join(timed).where(lambda v: 0).equal_to(lambda v: 0)
+    return keys.window(TumblingEventTimeWindows.of(Time.milliseconds(1))).apply(KeptJoin())
+
+
+class OwnTime(TimestampAssigner):
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        return value
+
+
 def _connected(stream: DataStream) -> DataStream:
     other = stream.get_execution_environment().from_source(ScriptedSource([[], []]))
     return stream.connect(other).map(KeptCoMap())
@@ -313,8 +342,13 @@ def _connected(stream: DataStream) -> DataStream:
 
 FUNCTIONS = {
     "map": (lambda s: s.map(KeptMap()), [1, 2, 3, 4, 5]),
+    "callable": (lambda s: s.map(KeptCallable()), [1, 2, 3, 4, 5]),
     "flat_map": (lambda s: s.flat_map(KeptFlatMap()), [1, 2, 3, 4, 5]),
     "filter": (lambda s: s.filter(KeptFilter()), [11, 13]),
+    "async": (
+        lambda s: AsyncDataStream.ordered_wait(s, KeptAsync(), Time.seconds(9), 1),
+        [1, 2, 3, 4, 5],
+    ),
     "process": (
         lambda s: s.key_by(lambda v: v % 2).process(KeptProcess()),
         [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)],
@@ -323,6 +357,7 @@ FUNCTIONS = {
     "connect": (_connected, [1, 2, 3, 4, 5]),
     "broadcast": (_beside_broadcast, [1, 2, 3, 4, 5]),
     "window": (_in_windows, [1, 2, 3, 4, 5]),
+    "join": (_joined, [1, 2, 3, 4, 5]),
 }
 
 
@@ -363,7 +398,7 @@ def test_a_sink_that_buffers(make_env: Any, tmp_path: Path) -> None:
     directory = tmp_path / "written"
     directory.mkdir()
     env = make_env({**RESTARTS, "parallelism.default": "1"})
-    script = [[1, 2], [3, 4], [ScriptedSource.FAIL, 5], [6]]
+    script = [[1, 2], [3, 4, ScriptedSource.FAIL], [5, 6]]
     env.from_source(ScriptedSource(script)).add_sink(BufferingSink(str(directory)))
     env.execute()
     assert sorted(path.name for path in directory.iterdir()) == ["1-2-3", "4-5-6"]
@@ -570,10 +605,7 @@ CARELESS = {
     ),
     "an error of its own": (
         Careless(None, lambda *_: 1 / 0),
-        (
-            UserFunctionError,
-            r"'careless .*' failed at .*test_operator_state\.py:\d+: ZeroDivisionError",
-        ),
+        (UserFunctionError, r"'careless .*' failed at .*_state\.py:\d+: ZeroDivisionError"),
     ),
 }
 

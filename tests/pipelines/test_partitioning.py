@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from penstock.common import Time, WatermarkStrategy
 from penstock.datastream import (
     DataStream,
     MapFunction,
@@ -15,7 +17,12 @@ from penstock.datastream import (
     RuntimeContext,
     StreamExecutionEnvironment,
 )
+from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import InvalidArgumentError, InvalidProgramError
+
+# Of what differs by numbers alone, Spark runs one case.
+locally = pytest.mark.parametrize("executor", ["local"], indirect=True)
+Travel = Callable[[Any], DataStream]
 
 RECORDS = 120
 SENDERS, RECEIVERS = 2, 4
@@ -114,6 +121,94 @@ def test_rescale_to_fewer(env: StreamExecutionEnvironment) -> None:
     assert {receiver for _, receiver in pairs} == {0, 1}
 
 
+def exchanged(
+    env: StreamExecutionEnvironment, senders: int, receivers: int, travel: Travel
+) -> Counter[tuple[int, int]]:
+    """How many of 120 records went from which subtask to which."""
+    sent = env.from_sequence(1, RECORDS).set_parallelism(senders)
+    arrived = travel(sent.map(From()).set_parallelism(senders)).map(From())
+    arrived.set_parallelism(receivers)
+    return Counter((sender, receiver) for receiver, (sender, _) in arrived.execute_and_collect())
+
+
+@locally
+@pytest.mark.parametrize(
+    ("senders", "receivers", "channels"),
+    [
+        # A subtask has channels to a contiguous part of the other side, and no others.
+        (1, 4, {0: [0, 1, 2, 3]}),
+        (2, 6, {0: [0, 1, 2], 1: [3, 4, 5]}),
+        (2, 3, {0: [0], 1: [1, 2]}),
+        (3, 3, {0: [0], 1: [1], 2: [2]}),
+        (4, 2, {0: [0], 1: [0], 2: [1], 3: [1]}),
+        (5, 2, {0: [0], 1: [0], 2: [0], 3: [1], 4: [1]}),
+        (6, 1, {sender: [0] for sender in range(6)}),
+    ],
+)
+def test_rescale_has_a_subset_of_the_channels(
+    env: StreamExecutionEnvironment,
+    senders: int,
+    receivers: int,
+    channels: dict[int, list[int]],
+) -> None:
+    counts = exchanged(env, senders, receivers, DataStream.rescale)
+
+    each = RECORDS // senders
+    assert counts == {
+        (sender, receiver): each // len(mine)
+        for sender, mine in channels.items()
+        for receiver in mine
+    }
+
+
+def test_rescale_spares_channels(env: StreamExecutionEnvironment) -> None:
+    """What rebalance spreads over all six channels, rescale keeps within three of them."""
+    spread = exchanged(env, 2, 3, DataStream.rebalance)
+    near = exchanged(env, 2, 3, DataStream.rescale)
+
+    assert spread == {(s, r): 20 for s in range(2) for r in range(3)}
+    assert near == {(0, 0): 60, (1, 1): 30, (1, 2): 30}
+
+
+class Few(Partitioner):
+    """Odd keys to the first of the last two subtasks, even keys to the other."""
+
+    def partition(self, key: int, num_partitions: int) -> int:
+        return num_partitions - 1 - key % 2
+
+
+@locally
+@pytest.mark.parametrize("receivers", [2, 5])
+def test_partition_custom_uses_the_subtasks_it_chooses(
+    env: StreamExecutionEnvironment, receivers: int
+) -> None:
+    counts = exchanged(env, 3, receivers, lambda s: s.partition_custom(Few(), lambda r: r[1]))
+
+    last = receivers - 1
+    assert counts == {(s, r): 20 for s in range(3) for r in (last - 1, last)}
+
+
+@locally
+def test_the_subtasks_that_a_partitioner_leaves_out_hold_nothing_up(
+    env: StreamExecutionEnvironment,
+) -> None:
+    """Watermarks come from all subtasks: an empty one must not stop event time."""
+    timed = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda value, timestamp: value
+    )
+    stream = (
+        env.from_sequence(1, 100)
+        .assign_timestamps_and_watermarks(timed)
+        .partition_custom(lambda key, n: 0, lambda n: n)
+        .map(lambda n: n)
+        .set_parallelism(4)
+        .window_all(TumblingEventTimeWindows.of(Time.milliseconds(50)))
+        .reduce(lambda a, b: a + b)
+    )
+
+    assert sorted(stream.execute_and_collect()) == [100, sum(range(1, 50)), sum(range(50, 100))]
+
+
 def test_forward(env: StreamExecutionEnvironment) -> None:
     sent = env.from_sequence(1, 20).map(From()).start_new_chain()
     arrived = sent.forward().map(From()).start_new_chain()
@@ -127,9 +222,12 @@ def test_forward(env: StreamExecutionEnvironment) -> None:
         env.execute()
 
 
-def test_partitioner_out_of_range(env: StreamExecutionEnvironment) -> None:
-    stream = env.from_elements(1).partition_custom(lambda key, n: n, lambda n: n).map(str)
+@pytest.mark.parametrize(
+    ("answer", "got"), [(-1, "int -1"), (0.5, "float 0.5"), ("0", "str '0'"), (2, "int 2")]
+)
+def test_partitioner_out_of_range(env: StreamExecutionEnvironment, answer: Any, got: str) -> None:
+    stream = env.from_elements(1).partition_custom(lambda key, n: answer, lambda n: n).map(str)
 
-    with pytest.raises(InvalidArgumentError, match=r"from 0 to 1, got int 2") as caught:
+    with pytest.raises(InvalidArgumentError, match=f"from 0 to 1, got {got}") as caught:
         list(stream.execute_and_collect())
     assert "test_partitioning.py:" in str(caught.value)

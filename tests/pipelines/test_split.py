@@ -11,6 +11,9 @@ from penstock.common import Types
 from penstock.datastream import OutputSelector, RuntimeContext, StreamExecutionEnvironment
 from penstock.errors import InvalidArgumentError, UserFunctionError
 
+# What is about the API alone is the same on both executors.
+locally = pytest.mark.parametrize("executor", ["local"], indirect=True)
+
 
 class ByDivisor(OutputSelector):
     """6 is both even and of three, 5 is neither."""
@@ -46,31 +49,24 @@ def test_zero_one_or_several_outputs(env: StreamExecutionEnvironment) -> None:
     }
 
 
-@pytest.fixture
-def env_here(make_env: Any, executor: str) -> StreamExecutionEnvironment:
-    """What follows is about the API alone."""
-    if executor != "local":
-        pytest.skip("the same on both")
-    env: StreamExecutionEnvironment = make_env()
-    return env
-
-
-def test_a_callable_and_a_single_name(env_here: StreamExecutionEnvironment) -> None:
+@locally
+def test_a_callable_and_a_single_name(env: StreamExecutionEnvironment) -> None:
     """A name by itself is a name, not a list of letters; a type goes on with the records."""
-    numbers = env_here.from_collection([1, 200, 3], Types.INT())
+    numbers = env.from_collection([1, 200, 3], Types.INT())
     split = numbers.split(lambda n: "large" if n > 100 else ["small", "small"])
 
     small = split.select("small")
 
     assert small.get_type() == Types.INT()
-    assert list(small.execute_and_collect()) == [1, 3]
+    assert sorted(small.execute_and_collect()) == [1, 3]
     assert list(split.select("large").split(lambda n: ["x"]).select("x").execute_and_collect()) == [
         200
     ]
 
 
-def test_of_a_keyed_stream(env_here: StreamExecutionEnvironment) -> None:
-    keyed = env_here.from_sequence(1, 6).key_by(lambda n: n % 2)
+@locally
+def test_of_a_keyed_stream(env: StreamExecutionEnvironment) -> None:
+    keyed = env.from_sequence(1, 6).key_by(lambda n: n % 2)
     split = keyed.split(lambda n: ["odd"] if n % 2 else [])
 
     assert sorted(split.select("odd").execute_and_collect()) == [1, 3, 5]
@@ -84,8 +80,9 @@ def test_of_a_keyed_stream(env_here: StreamExecutionEnvironment) -> None:
         (lambda n: ["even", None], "must be a string, got NoneType None"),
     ],
 )
-def test_no_names(env_here: StreamExecutionEnvironment, selector: Any, sentence: str) -> None:
-    stream = env_here.from_elements(1).split(selector).select("even")
+@locally
+def test_no_names(env: StreamExecutionEnvironment, selector: Any, sentence: str) -> None:
+    stream = env.from_elements(1).split(selector).select("even")
 
     with pytest.raises(InvalidArgumentError, match=sentence) as caught:
         list(stream.execute_and_collect())
@@ -93,15 +90,17 @@ def test_no_names(env_here: StreamExecutionEnvironment, selector: Any, sentence:
     assert "test_split.py:" in str(caught.value)
 
 
-def test_an_error_in_the_selector(env_here: StreamExecutionEnvironment) -> None:
-    stream = env_here.from_elements(0).split(lambda n: [str(1 // n)]).select("1")
+@locally
+def test_an_error_in_the_selector(env: StreamExecutionEnvironment) -> None:
+    stream = env.from_elements(0).split(lambda n: [str(1 // n)]).select("1")
 
     with pytest.raises(UserFunctionError, match=r"'Split .*test_split\.py:.*ZeroDivisionError"):
         list(stream.execute_and_collect())
 
 
-def test_refused_at_once(env_here: StreamExecutionEnvironment) -> None:
-    stream = env_here.from_elements(1)
+@locally
+def test_refused_at_once(env: StreamExecutionEnvironment) -> None:
+    stream = env.from_elements(1)
     with pytest.raises(InvalidArgumentError, match="split needs a callable or an OutputSelector"):
         stream.split(5)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="belongs in split"):

@@ -37,3 +37,6 @@ def test_unlike_types_are_refused(env: StreamExecutionEnvironment) -> None:
 
     with pytest.raises(InvalidArgumentError, match="union needs streams of one type"):
         texts.union(env.from_collection([1], Types.INT()))
+    untyped = env.from_elements("b")
+    with pytest.raises(InvalidArgumentError, match=r"got String and Integer; map one"):
+        untyped.union(texts, env.from_collection([1], Types.INT()))

@@ -19,6 +19,7 @@ import pytest
 _SCRIPT = Path(__file__).parent / "jobs" / "counting_job.py"
 _ARGUMENTS = (
     "program",
+    "sink",
     "records",
     "keys",
     "executor",
@@ -143,6 +144,7 @@ class CountingJob:
     keys: int = 20
     executor: str = "local"
     program: str = "counting"
+    sink: str = "own"
     mode: str = "EXACTLY_ONCE"
     parallelism: int = 2
     input: Path | None = None

@@ -85,6 +85,17 @@ def test_crash_on_the_local_executor(counting_job: MakeJob, point: str, occurren
     job.assert_exact()
 
 
+@pytest.mark.parametrize("point", ["task.before_segment", *DRIVER_POINTS[:2]])
+def test_crash_with_a_sink_of_files(counting_job: MakeJob, point: str) -> None:
+    job = counting_job(sink="files", records=1600)
+    crash = f"{point}:3"
+    assert job.run(crash_at=crash).process.returncode == CRASHED
+    assert list(job.output.glob(".*/*")), "nothing was left to be committed or deleted"
+    job.finish(crash_at=crash, tries=1)
+    job.assert_exact()
+    assert sorted(path.name for path in job.output.iterdir()) == job.counted().files
+
+
 @pytest.mark.parametrize("point", DRIVER_POINTS)
 def test_crash_in_the_last_epoch(counting_job: MakeJob, point: str) -> None:
     """Once it has been committed there is nothing left to do, least of all again."""

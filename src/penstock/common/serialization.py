@@ -19,6 +19,7 @@ __all__ = [
     "Encoder",
     "RowFieldExtractorSchema",
     "SerializationSchema",
+    "SimpleStringEncoder",
     "SimpleStringSchema",
 ]
 
@@ -123,6 +124,13 @@ class LineEncoder(Encoder):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LineEncoder, (self._charset, self._type)
+
+
+class SimpleStringEncoder(LineEncoder):
+    """What `Encoder.simple_string_encoder` gives, by its name in Flink 1.12."""
+
+    def __init__(self, charset_name: str = "UTF-8") -> None:
+        super().__init__(charset_name)
 
 
 class BulkWriterFactory(ABC):

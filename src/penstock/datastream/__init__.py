@@ -26,9 +26,11 @@ if TYPE_CHECKING:
         AllWindowedStream,
         BroadcastConnectedStream,
         BroadcastStream,
+        ConnectedIterativeStreams,
         ConnectedStreams,
         DataStream,
         DataStreamSink,
+        IterativeStream,
         KeyedStream,
         SplitStream,
         WindowedStream,
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
         WindowFunction,
     )
     from penstock.datastream.output_tag import OutputTag
+    from penstock.datastream.side_input import SideInput, SideInputTable
     from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
     from penstock.datastream.state_backend import (
         CustomStateBackend,
@@ -109,9 +112,11 @@ _MODULES = {
         "AllWindowedStream",
         "BroadcastConnectedStream",
         "BroadcastStream",
+        "ConnectedIterativeStreams",
         "ConnectedStreams",
         "DataStream",
         "DataStreamSink",
+        "IterativeStream",
         "KeyedStream",
         "SplitStream",
         "WindowedStream",
@@ -151,6 +156,7 @@ _MODULES = {
         "WindowFunction",
     ),
     "output_tag": ("OutputTag",),
+    "side_input": ("SideInput", "SideInputTable"),
     "slot_sharing_group": ("MemorySize", "SlotSharingGroup"),
     "state_backend": (
         "CustomStateBackend",
@@ -194,6 +200,7 @@ __all__ = [
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "ConnectedIterativeStreams",
     "ConnectedStreams",
     "CountWindow",
     "CustomCheckpointStorage",
@@ -209,6 +216,7 @@ __all__ = [
     "FunctionSnapshotContext",
     "GlobalWindow",
     "HashMapStateBackend",
+    "IterativeStream",
     "JobManagerCheckpointStorage",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
@@ -229,6 +237,8 @@ __all__ = [
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
+    "SideInput",
+    "SideInputTable",
     "SinkFunction",
     "SlotSharingGroup",
     "SourceFunction",

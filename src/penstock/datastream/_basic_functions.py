@@ -12,6 +12,7 @@ from penstock.refusals import NO_JAVA, refusing
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from penstock.datastream.side_input import SideInput, SideInputTable
     from penstock.datastream.state import (
         AggregatingState,
         AggregatingStateDescriptor,
@@ -91,6 +92,10 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
         """Where the function registers its own metrics."""
+
+    @abstractmethod
+    def get_side_input(self, side_input: SideInput | str) -> SideInputTable:
+        """A side input that the operator was given, by itself or its name. Always up to date."""
 
 
 class Function(ABC):  # noqa: B024 - each kind of function has its own duties

@@ -27,6 +27,7 @@ from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
+    JoinFunction,
     KeySelector,
     MapFunction,
     OutputSelector,
@@ -36,6 +37,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.side_input import SideInput
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import WindowAssigner
 from penstock.datastream.windowed_stream import AllWindowedStream, count_windowed
@@ -56,6 +58,7 @@ from penstock.graph.partitioning import (
 from penstock.graph.stream_graph import Chaining, Edge, Node
 from penstock.refusals import refusing
 from penstock.runtime.fields import getter, tuple_getter
+from penstock.runtime.operators.lookup import Lookup
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.sinks import CallSink, WriteSink
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
@@ -168,14 +171,14 @@ class DataStream(OperatorSettings, OldStreamMethods):
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """The same records with timestamps, and watermarks between them."""
-        before = self._env._graph.node(self._edges[0].source)
-        node = self._add(
-            "Timestamps/Watermarks",
-            time_assigner(watermark_strategy),
-            # As many as before: mixing records of several subtasks would disturb their order.
-            parallelism=before.fixed_parallelism or before.parallelism,
-        )
+        assigner = time_assigner(watermark_strategy)
+        node = self._add("Timestamps/Watermarks", assigner, parallelism=self._parallelism_before())
         return DataStream(self._env, (Edge(node.id),), self._type)
+
+    def _parallelism_before(self) -> int | None:
+        """As many subtasks as before, for who must not mix their records: that disturbs order."""
+        before = self._env._graph.node(self._edges[0].source)
+        return before.fixed_parallelism or before.parallelism
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
         """The records for which the function is true."""
@@ -187,6 +190,32 @@ class DataStream(OperatorSettings, OldStreamMethods):
         """Handle records one by one, with a context and side outputs."""
         function = instance_of("process", (ProcessFunction,), func)
         return self._then("PROCESS", Process(function), output_type)
+
+    def lookup(
+        self,
+        side_input: SideInput,
+        key_selector: Selector,
+        func: Callable[[Any, Any], Any] | JoinFunction | None = None,
+        how: str = "inner",
+        output_type: TypeLike = None,
+    ) -> DataStream:
+        """Join each record with the rows of a side input that have its key.
+
+        `func(record, row)` makes the result for every match, without it a pair. With
+        ``how="left"`` a record without a match goes on too, with None for a row.
+        """
+        self._env._check_side_input("lookup", side_input)
+        if side_input.key is None:
+            raise InvalidArgumentError(
+                f"lookup needs a side input with a key, and {side_input.name!r} "
+                f"({side_input.location}) has none; give one: env.side_input(..., key=...)"
+            )
+        if how not in ("inner", "left"):
+            raise InvalidArgumentError.of("how", "'inner' or 'left'", how)
+        function = _pair if func is None else function_or_callable("lookup", JoinFunction, func)
+        select = selector_of("lookup", key_selector)
+        operator = Lookup(side_input.name, select, function, how == "left")
+        return self._then("Lookup", operator, output_type, side_inputs=(side_input,))
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Cut all records into windows, in one subtask; if they have keys, use `window`."""
@@ -238,14 +267,15 @@ class DataStream(OperatorSettings, OldStreamMethods):
 
     def union(self, *streams: DataStream) -> DataStream:
         """The records of all, in no particular order between them."""
-        edges = self._edges
+        edges, kind = self._edges, self._type
         for stream in streams:
             self._check_beside("union", stream)
-            if self._type and stream._type and self._type != stream._type:
+            if kind and stream._type and kind != stream._type:
                 raise InvalidArgumentError(
-                    f"union needs streams of one type, got {self._type!r} and {stream._type!r}; "
-                    "map one of them first"
+                    f"union needs streams of one type, got {kind!r} and {stream._type!r}; "
+                    "map one of them first, with the other's type as output_type"
                 )
+            kind = kind or stream._type
             edges += stream._unkeyed()._edges
         return DataStream(self._env, edges)
 
@@ -265,6 +295,14 @@ class DataStream(OperatorSettings, OldStreamMethods):
             descriptors = ds.broadcast_state_descriptors
             return broadcast_stream.BroadcastConnectedStream(self, ds, descriptors)
         return connected_streams.ConnectedStreams(self, ds)
+
+    def iterate(self, max_wait_time_millis: int = 0) -> iterative_stream.IterativeStream:
+        """The beginning of a part of the program whose results come back to it by `close_with`.
+
+        When all input has ended, the job goes on until nothing is in the loop, and then for
+        `max_wait_time_millis` more, in case timers of processing time send something round.
+        """
+        return iterative_stream.IterativeStream(self._unkeyed(), max_wait_time_millis)
 
     def join(self, other: DataStream) -> JoinedStreams:
         """Pairs of records of both streams that have key and window in common.
@@ -452,6 +490,10 @@ class DataStream(OperatorSettings, OldStreamMethods):
         return frame
 
 
+def _pair(record: Any, row: Any) -> tuple[Any, Any]:
+    return record, row
+
+
 class CachedDataStream(DataStream):
     """Made by `cache`: a stream whose cache is always empty, so that it is computed anew."""
 
@@ -463,6 +505,7 @@ class CachedDataStream(DataStream):
 from penstock.datastream import (  # noqa: E402
     broadcast_stream,
     connected_streams,
+    iterative_stream,
     keyed_stream,
     split_stream,
 )

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream._stream_arguments import non_empty
+from penstock.datastream.side_input import SideInput
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.errors import InvalidArgumentError
 from penstock.graph.stream_graph import Chaining, Node
@@ -54,6 +55,14 @@ class OperatorSettings:
     def disable_chaining(self) -> Self:
         """Never run in one task with another operator."""
         return self._set("disable_chaining", chaining=Chaining.NEVER)
+
+    def with_side_inputs(self, *side_inputs: SideInput) -> Self:
+        """Tables that the function gets by `runtime_context.get_side_input`."""
+        for side_input in side_inputs:
+            self._env._check_side_input("with_side_inputs", side_input)
+        node = self._operator("with_side_inputs")
+        both = {side.name: side for side in (*node.side_inputs, *side_inputs)}
+        return self._set("with_side_inputs", side_inputs=tuple(both.values()))
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
         """Accepted and without effect: Spark places tasks, by whole stages."""

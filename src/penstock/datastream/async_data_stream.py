@@ -8,6 +8,7 @@ from typing import Any
 from penstock.common.time import Span, to_millis
 from penstock.datastream._data_stream import DataStream, TypeLike
 from penstock.datastream._stream_arguments import instance_of
+from penstock.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from penstock.datastream.functions import AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.operators.async_io import AsyncWait
@@ -36,7 +37,7 @@ class AsyncDataStream:
             data_stream,
             async_function,
             timeout,
-            AsyncRetryStrategy.no_restart(),
+            NO_RETRY_STRATEGY,
             capacity,
             output_type,
         )
@@ -69,7 +70,7 @@ class AsyncDataStream:
             data_stream,
             async_function,
             timeout,
-            AsyncRetryStrategy.no_restart(),
+            NO_RETRY_STRATEGY,
             capacity,
             output_type,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.datastream._async_functions import (
     ExponentialBackoffDelayRetryStrategy,
     FixedDelayRetryStrategy,
@@ -10,8 +12,11 @@ from penstock.datastream._async_functions import (
 )
 
 __all__ = [
+    "NO_RETRY_STRATEGY",
     "ExponentialBackoffDelayRetryStrategy",
     "FixedDelayRetryStrategy",
     "NoRetryStrategy",
     "RetryPredicate",
 ]
+
+NO_RETRY_STRATEGY: NoRetryStrategy[Any] = NoRetryStrategy()

@@ -7,6 +7,7 @@ from penstock.datastream.broadcast_stream import BroadcastConnectedStream, Broad
 from penstock.datastream.closeable_iterator import CloseableIterator
 from penstock.datastream.connected_streams import ConnectedStreams
 from penstock.datastream.data_stream_sink import DataStreamSink
+from penstock.datastream.iterative_stream import ConnectedIterativeStreams, IterativeStream
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.datastream.split_stream import SplitStream
 from penstock.datastream.windowed_stream import AllWindowedStream, WindowedStream
@@ -17,9 +18,11 @@ __all__ = [
     "BroadcastStream",
     "CachedDataStream",
     "CloseableIterator",
+    "ConnectedIterativeStreams",
     "ConnectedStreams",
     "DataStream",
     "DataStreamSink",
+    "IterativeStream",
     "KeyedStream",
     "SplitStream",
     "WindowedStream",

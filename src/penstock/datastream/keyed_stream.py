@@ -64,6 +64,7 @@ _PARTITIONED = "a keyed stream is already partitioned, by its key; call it befor
                 "slot_sharing_group",
                 "start_new_chain",
                 "uid",
+                "with_side_inputs",
             ),
             _NO_OPERATOR,
         ),

@@ -20,6 +20,7 @@ from penstock.common.typeinfo import TypeInformation, Types, type_info_of
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream._data_stream import DataStream
 from penstock.datastream._environment_settings import REFUSED, EnvironmentSettings
+from penstock.datastream._side_arguments import side_input_of
 from penstock.datastream._stream_arguments import time_assigner
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
@@ -30,6 +31,7 @@ from penstock.datastream.connectors.collection import CollectionSource
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.connectors.spool_sink import SpoolSink
 from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.side_input import SideInput
 from penstock.datastream.spark_interface import (
     executor_for,
     frame_of_spool,
@@ -68,6 +70,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         self._checkpoint_config = CheckpointConfig(self._configuration)
         self._graph = StreamGraph()
         self._submitted: set[int] = set()
+        self._side_inputs: dict[str, SideInput] = {}
         self._listeners: list[Callable[[EpochReport], None]] = []
 
     @staticmethod
@@ -238,6 +241,44 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         if watermark_strategy is not None:
             operator = replace(operator, time=time_assigner(watermark_strategy))
         return self._add_source(source_name, operator, None)
+
+    def side_input(
+        self,
+        table: Any,
+        key: Any = None,
+        refresh: Any = None,
+        name: str | None = None,
+        record_type: Any = None,
+    ) -> SideInput:
+        """A table beside the streams: for `DataStream.lookup`, and for functions to look at.
+
+        `table` is a batch DataFrame of Spark's, a pandas one, an Arrow table, a list of rows, or a
+        function without arguments that gives one of these; it is read on the driver. `key` is what
+        rows are found by: a column, several, or a function of the row. `refresh` says when it is
+        read again: at the first epoch after so much time, in every epoch ("epoch"), or not at all
+        (None). Rows of DataFrames and Arrow tables become named tuples, or what `record_type` says.
+        """
+        if name is None:
+            name = f"side input {len(self._side_inputs) + 1}"
+        made = side_input_of(table, key, refresh, name, record_type)
+        if made.name in self._side_inputs:
+            raise InvalidArgumentError(
+                f"there is a side input {made.name!r} already "
+                f"({self._side_inputs[made.name].location}); give this one another name"
+            )
+        self._side_inputs[made.name] = made
+        return made
+
+    def _check_side_input(self, method: str, side_input: Any) -> None:
+        if not isinstance(side_input, SideInput):
+            raise InvalidArgumentError.of(
+                f"what {method} takes", "a SideInput (call env.side_input)", side_input
+            )
+        if self._side_inputs.get(side_input.name) is not side_input:
+            raise InvalidArgumentError(
+                f"{method} needs a side input of the stream's own environment, and "
+                f"{side_input.name!r} ({side_input.location}) is another's"
+            )
 
     def _add_source(
         self,

@@ -64,7 +64,9 @@ def _check_operators(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
     known = _uids(plan)
     with_state = {name for file in manifest.files() for name in file.operators}
     with_state |= _with_operator_state(manifest)
-    orphans = sorted((with_state | set(manifest.sources)) - known)
+    heads = {vertex.operators[0].uid for vertex in plan.vertices if vertex.feedback}
+    no_loop = set(manifest.loops) - heads
+    orphans = sorted(((with_state | set(manifest.sources)) - known) | no_loop)
     if orphans:
         raise CheckpointMismatchError(
             f"{root} holds the checkpoint of job {manifest.job_name!r} with state of operators "

@@ -18,6 +18,8 @@ from typing import Any, NoReturn
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.driver.acceptance import judge
 from penstock.driver.committers import Prepared, prepared_by, stored_in
+from penstock.driver.iterations import Iterations, LoopReport
+from penstock.driver.side_inputs import SideInputs, SideInputStatus
 from penstock.driver.source_time import SourceTime
 from penstock.driver.splits import FoundSplits
 from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError
@@ -61,6 +63,10 @@ class EpochReport:
     seconds_by_step: Mapping[str, float] = field(default_factory=dict)
     watermarks: Mapping[str, int] = field(default_factory=dict)
     """Operator uid → how far its slowest subtask is in event time; absent before a watermark."""
+    side_inputs: Mapping[str, SideInputStatus] = field(default_factory=dict)
+    """Rows and age of each side input, by name."""
+    loops: Mapping[str, LoopReport] = field(default_factory=dict)
+    """Uid of each iteration → what is in its loop."""
 
     @property
     def idle(self) -> bool:
@@ -80,6 +86,8 @@ class EpochLoop:
         listener: Callable[[EpochReport], None],
         after_commit: Callable[[Manifest], None] = lambda manifest: None,
         min_pause: float = 0.0,
+        side_inputs: SideInputs | None = None,
+        warn_after_turns: int = 0,
     ) -> None:
         self.plan = plan
         self.base = base
@@ -98,6 +106,8 @@ class EpochLoop:
         # What was prepared and could not be committed; unknown until the base has been seen to.
         self._uncommitted: Prepared | None = {} if base is None else None
         self._time = SourceTime(plan)
+        self._side_inputs = side_inputs or SideInputs((), log.fs, log.layout.side_inputs, 0)
+        self._iterations = Iterations(plan, warn_after_turns)
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
         self.look_for_splits: Callable[[], FoundSplits] = dict
@@ -134,6 +144,15 @@ class EpochLoop:
             for vertex in self.plan.vertices
             if isinstance(vertex.operators[0].operator, PythonSource)
         )
+
+    def at_end(self) -> bool:
+        """Whether the next epoch may be the last: nothing is to be read, nothing in a loop."""
+        return self.exhausted() and self._iterations.over(self.base)
+
+    @property
+    def looping(self) -> bool:
+        """Whether records are in a loop, which the next epoch has to work on."""
+        return self.base is not None and bool(self.base.loops)
 
     def _read_to_its_end(self, head: PhysicalOperator) -> bool:
         finished = (self._is_read(head.uid, s.split_id) for s in self.plan.splits[head.uid])
@@ -176,6 +195,7 @@ class EpochLoop:
         before_commit = time.perf_counter()
         self._commit(order, acknowledgements, batch, offsets)
         self._time.learn(order.clock, acknowledgements)
+        self._side_inputs.committed()
         self._checkpointed = time.monotonic()
         steps["commit"] = time.perf_counter() - before_commit
         self._again = 0
@@ -232,6 +252,8 @@ class EpochLoop:
 
     def _order(self, batch: int | None, final: bool) -> EpochOrder:
         base = self.base
+        clock = int(time.time() * 1000)
+        side_inputs = self._side_inputs.at(clock)
         epoch = 0 if base is None else base.epoch + 1
         positions = {}
         tokens = {}
@@ -246,7 +268,6 @@ class EpochLoop:
             for vertex in self.plan.vertices:
                 for index, subtask in enumerate(base.vertices[vertex.uid].subtasks):
                     tokens[subtask_name(vertex.index, index)] = subtask.token
-        clock = int(time.time() * 1000)
         return EpochOrder(
             epoch=epoch,
             base=None if base is None else base.epoch,
@@ -262,8 +283,9 @@ class EpochLoop:
                 for uid, splits in found.items()
             },
             ended=self._ended(batch),
-            times=self._time.times(clock),
+            times={} if self.plan.settings.batch else self._time.times(clock),
             slowest=self._time.slowest(),
+            side_inputs=side_inputs,
         )
 
     def _ended(self, batch: int | None) -> tuple[int, ...]:
@@ -281,11 +303,12 @@ class EpochLoop:
                 continue
             if ended:
                 found.append(vertex.index)
-        return tuple(found)
+        return (*found, *self._iterations.ended(self.base))
 
     def _must_skip(self, epoch: int, final: bool) -> bool:
         """At most once: an epoch that was tried before is read and dropped."""
-        if self._mode is not CheckpointingMode.AT_MOST_ONCE or final:
+        reads_nothing = final and not self.plan.settings.batch
+        if self._mode is not CheckpointingMode.AT_MOST_ONCE or reads_nothing:
             return False
         marker = self._log.layout.tried(epoch)
         if self._log.fs.exists(marker):
@@ -334,6 +357,7 @@ class EpochLoop:
             for uid, states in a.state_types.items():
                 check_types(uid, types.get(uid, {}), states)
                 types[uid] = {**types.get(uid, {}), **states}
+        loops = self._iterations.stored(acknowledgements)
         return Manifest(
             job_id=settings.job_id,
             job_name=settings.job_name,
@@ -363,7 +387,9 @@ class EpochLoop:
             state_types=types,
             committables=self._durable(acknowledgements, order.epoch),
             listeners=self._listeners(acknowledgements),
-            final=order.final,
+            loops=loops,
+            # The last watermark may have made timers fire, and these sent something round again.
+            final=order.final and not loops,
         )
 
     def _sources(self, acknowledgements: list[Acknowledgement]) -> dict[str, SourceState]:
@@ -420,7 +446,11 @@ class EpochLoop:
         started: float,
         steps: dict[str, float],
     ) -> None:
+        assert self.base is not None
         files = [file for a in acknowledgements for file in a.files]
+        loops = [loop for a in acknowledgements for loop in a.loops.values()]
+        files += [file for loop in loops for file in loop["files"]]
+        records_in = _summed(a.records_in for a in acknowledgements)
         metrics: dict[str, list[Any]] = {}
         for a in acknowledgements:
             for uid, found in a.metrics.items():
@@ -430,15 +460,17 @@ class EpochLoop:
             EpochReport(
                 epoch=order.epoch,
                 seconds=time.perf_counter() - started,
-                records_in=_summed(a.records_in for a in acknowledgements),
+                records_in=records_in,
                 records_out=_summed(a.records_out for a in acknowledgements),
                 state_bytes=sum(file["bytes"] for file in files),
                 state_rows=sum(file["rows"] for file in files),
-                final=order.final,
+                final=self.base.final,
                 batch=batch,
                 metrics=metrics,
                 seconds_by_step=steps,
                 watermarks=_watermarks(self.plan, acknowledgements),
+                side_inputs=self._side_inputs.status(order.clock),
+                loops=self._iterations.learn(order.ended, self.base, records_in),
             ),
         )
 

@@ -30,14 +30,17 @@ from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
+from penstock.driver.side_inputs import SideInputs, side_inputs_of
 from penstock.driver.splits import SplitDiscovery, with_splits
 from penstock.errors import (
     AsyncTimeoutError,
+    CheckpointMismatchError,
     CheckpointUnwritableError,
     EngineError,
     FileAccessError,
     JobCancelledError,
     PenstockError,
+    SideInputError,
     SinkCommitError,
     UnsupportedFeatureError,
     UserFunctionError,
@@ -73,6 +76,7 @@ _WORTH_A_RESTART = (
     SinkCommitError,
     CheckpointUnwritableError,
     FileAccessError,
+    SideInputError,
 )
 
 
@@ -166,6 +170,8 @@ class Job:
             local_dir = os.path.join(tempfile.gettempdir(), f"penstock-{os.getuid()}")
         if self._temporary:
             local_dir = os.path.join(self._directory, "stores")
+        batch = self._is_batch()
+        interval = configuration.get(options.AUTO_WATERMARK_INTERVAL)
         settings = JobSettings(
             job_id=self.job_id,
             job_name=self.name,
@@ -176,19 +182,22 @@ class Job:
             cache_entries=configuration.get(options.STATE_CACHE_ENTRIES),
             max_records_per_epoch=configuration.get(options.MAX_RECORDS_PER_EPOCH),
             epoch_seconds=self._epoch_seconds(),
-            batch=self._is_batch(),
+            batch=batch,
             parameters={**configuration.to_dict(), **self._parameters},
-            watermark_interval=configuration.get(options.AUTO_WATERMARK_INTERVAL),
+            watermark_interval=0 if batch else interval,
         )
         plan = translate(self._nodes, self._defaults, settings)
         if settings.batch:
             _check_bounded(plan)
+            _check_no_loops(plan)
         return plan
 
     def _is_batch(self) -> bool:
         mode = str(self.configuration.get(options.RUNTIME_MODE)).upper()
         if mode != "AUTOMATIC":
             return mode == "BATCH"
+        if any(node.feedback is not None for node in self._nodes):
+            return False  # there is but one mode for loops
         sources = [node.operator for node in self._nodes if not node.inputs]
         return all(getattr(source, "bounded", True) for source in sources)
 
@@ -221,6 +230,13 @@ class Job:
                 self._on_epoch,
                 keeper.after_commit,
                 self._checkpoints.get_min_pause_between_checkpoints() / 1000,
+                SideInputs(
+                    side_inputs_of(plan),
+                    self._fs,
+                    self.layout.side_inputs,
+                    self.configuration.get(options.SIDE_INPUT_MAX_ROWS),
+                ),
+                self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
             )
             loop.transform = keeper.transform
             loop.look_for_splits = SplitDiscovery(plan, self._fs, self.layout).look
@@ -238,6 +254,8 @@ class Job:
         newest = log.newest(self.job_id)
         if newest is None:
             return None
+        if self.plan.settings.batch and not newest.final:
+            raise CheckpointMismatchError.of_streaming(self.layout.root, newest.epoch)
         committed = self._fs.exists(self.layout.committed(newest.epoch))
         base, changed = adopt(newest, self.plan, self.layout.root, committed)
         if changed:
@@ -444,6 +462,16 @@ def _check_bounded(plan: PhysicalPlan) -> None:
             raise UnsupportedFeatureError.of(
                 f"source {head.name!r} ({head.location}) in BATCH mode",
                 "it never ends; use RuntimeExecutionMode.STREAMING",
+            )
+
+
+def _check_no_loops(plan: PhysicalPlan) -> None:
+    for vertex in plan.vertices:
+        if vertex.feedback:
+            head = vertex.operators[0]
+            raise UnsupportedFeatureError.of(
+                f"iteration {head.name!r} ({head.location}) in BATCH mode",
+                "use RuntimeExecutionMode.STREAMING, in which it ends as well if its input does",
             )
 
 

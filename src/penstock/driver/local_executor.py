@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from penstock.driver.epoch_loop import EpochLoop, RunAgain
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import EngineError, UnsupportedFeatureError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder
 from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.payload import ACKNOWLEDGEMENT, Row, read_header
@@ -19,6 +19,7 @@ from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.plan_file import load_plan
 from penstock.runtime.stopping import start, stop
 from penstock.runtime.tasks import read_acknowledgement, run_python_sources, run_stage
+from penstock.storage.manifest import Manifest
 
 _IDLE_SECONDS = 0.02
 
@@ -41,22 +42,28 @@ class LocalExecutor:
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """Epochs until the input ends or `stopping` says so."""
+        if self._plan.settings.batch:
+            _close(loop, self.execute, final=True)
+            return
         earliest = 0.0
-        while not loop.exhausted():
-            self._closed.wait(max(0.0, earliest - time.monotonic(), loop.pause_left()))
+        while not loop.ended:
+            final = loop.at_end()
+            if not final:
+                self._closed.wait(max(0.0, earliest - time.monotonic(), loop.pause_left()))
             if stopping():
                 break
             started = time.monotonic()
             before = loop.base
-            _close(loop, self.execute, final=False)
-            idle = (
-                before is not None
-                and loop.base is not None
-                and (before.sources == loop.base.sources)
-            )
-            earliest = started + max(self._interval, _IDLE_SECONDS if idle else 0)
-        if not stopping():
-            _close(loop, self.execute, final=True)
+            _close(loop, self.execute, final)
+            earliest = started + self._pace(before, loop)
+
+    def _pace(self, before: Manifest | None, loop: EpochLoop) -> float:
+        """Seconds from the beginning of one epoch to that of the next."""
+        if loop.looping and loop.exhausted():
+            return 0
+        after = loop.base
+        quiet = before is not None and after is not None and before.sources == after.sources
+        return max(self._interval, _IDLE_SECONDS if quiet and not loop.looping else 0)
 
     def say_farewell(self, loop: EpochLoop) -> None:
         """Let who listens hear of the job's last epoch."""
@@ -82,14 +89,14 @@ class LocalExecutor:
             ),
             default=0,
         )
-        return _gathered(run_python_sources(self._plan, i, order) for i in range(subtasks))
+        return self._gathered(run_python_sources(self._plan, i, order) for i in range(subtasks))
 
     def _stage(self, level: int, order: EpochOrder, rows: list[Row]) -> list[Row]:
         partitions = self._plan.partitions(level)
         received: list[list[Row]] = [[] for _ in range(partitions)]
         for row in rows:
             received[row.partition % partitions].append(row)
-        return _gathered(
+        return self._gathered(
             run_stage(
                 self._plan,
                 level,
@@ -100,8 +107,17 @@ class LocalExecutor:
             for index, part in enumerate(received)
         )
 
+    def _gathered(self, tasks: Iterable[Iterable[list[Row]]]) -> list[Row]:
+        found: list[Row] = []
+        for task in tasks:
+            for rows in task:
+                found += rows
+                if self._plan.settings.batch and self._closed.is_set():
+                    raise EngineError("the job was stopped in its only epoch")
+        return found
+
     def close(self) -> None:
-        """End waiting, that of tasks included."""
+        """End waiting; and the only epoch of a batch, since no other will notice."""
         self._closed.set()
         stop(self._plan.settings.run_id)
 
@@ -115,7 +131,3 @@ def _close(
             return
         except RunAgain:
             continue
-
-
-def _gathered(tasks: Iterable[Iterable[list[Row]]]) -> list[Row]:
-    return [row for task in tasks for rows in task for row in rows]

@@ -2,11 +2,13 @@
 
 Spark decides when a batch starts and what is in it; `foreachBatch` drives the batch's one frame,
 whose rows are acknowledgements, through the epoch loop. Epochs without a batch of Spark's (the
-last one, and those for what Python sources still hold) run the same stages on a small frame.
+last one, and those for what Python sources or loops still hold) run the same stages on a small
+frame.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -73,6 +75,8 @@ class SparkExecutor:
         python: str | None = None,
     ) -> None:
         self._plan = plan
+        self._batch = plan.settings.batch
+        self._tag = f"penstock-{plan.settings.run_id}"
         self._shipped = shipped
         self._python = python
         self._interval = interval
@@ -85,24 +89,38 @@ class SparkExecutor:
         self._ended = threading.Event()
         self._query: Any = None
         self._busy = False
-        self._waits = any(
+        self._takes_long = self._batch or any(
             getattr(described.operator, "waits", False)
             for vertex in plan.vertices
             for described in vertex.operators
         )
-        self._tag = f"penstock-{plan.settings.run_id}"
         self._collecting = False
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """Epochs until the input ends or `stopping` says so."""
+        if self._batch:
+            self._run_batch(loop, stopping)
+            return
         if not self._finished_streaming(loop):
             self._stream(loop, stopping)
-        while not loop.exhausted():
-            self._pause.wait(loop.pause_left())
+        while not loop.ended:
+            final = loop.at_end()
+            if not final:
+                self._pause.wait(loop.pause_left())
             if stopping():
                 break
-            self._extra_epoch(loop, final=False)
-        if not stopping():
+            before = loop.base
+            self._extra_epoch(loop, final)
+            if loop.exhausted() and _idle(before, loop):
+                self._pause.wait(_IDLE_SECONDS)  # an empty loop is waited for
+
+    def _run_batch(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
+        """All of the input in one epoch. If Spark finds nothing to read, it calls for none."""
+        if not self._frames.in_batches:
+            self._extra_epoch(loop, final=True, source=self._frames.whole)
+            return
+        self._stream(loop, stopping)
+        if not loop.ended and not stopping():
             self._extra_epoch(loop, final=True)
 
     def say_farewell(self, loop: EpochLoop) -> None:
@@ -112,14 +130,15 @@ class SparkExecutor:
             loop.say_farewell(partial(self._collect, frame))
 
     def close(self) -> None:
-        """End waiting. An epoch under way is let finish, unless its tasks may wait for long."""
+        """End waiting. An epoch under way is let finish, unless that may take long."""
         self._pause.set()
-        if self._waits and self._collecting:
+        if self._takes_long and self._collecting:
             threading.Thread(target=self._give_up_epoch, daemon=True).start()
 
     def _give_up_epoch(self) -> None:
         while self._collecting:  # again, should its job not have been submitted yet
-            self._session.sparkContext.cancelJobsWithTag(self._tag)
+            with contextlib.suppress(Exception):  # Spark may be gone
+                self._session.sparkContext.cancelJobsWithTag(self._tag)
             time.sleep(0.5)
 
     # Epochs with a batch of Spark's
@@ -137,7 +156,9 @@ class SparkExecutor:
                 .option("checkpointLocation", self._layout.spark)
                 .queryName(f"penstock {self._plan.settings.job_name} {self._plan.settings.run_id}")
             )
-            if self._frames.ends_by_itself:
+            if self._batch:
+                writer = writer.trigger(once=True)
+            elif self._frames.ends_by_itself:
                 writer = writer.trigger(availableNow=True)
             else:
                 writer = writer.trigger(processingTime=f"{int(self._interval * 1000)} milliseconds")
@@ -175,6 +196,7 @@ class SparkExecutor:
                     partial(self._collect, frame),
                     batch,
                     self._offsets(batch),
+                    final=self._batch,
                     called=self._frames.ticking,
                 )
             except BaseException as error:
@@ -214,10 +236,12 @@ class SparkExecutor:
 
     # Epochs without one
 
-    def _extra_epoch(self, loop: EpochLoop, final: bool) -> None:
+    def _extra_epoch(
+        self, loop: EpochLoop, final: bool, source: Callable[[], DataFrame] | None = None
+    ) -> None:
         while True:
             with query_settings(self._session, self._frames.named, self._python):
-                frame = self._stages(self._frames.calls())
+                frame = self._stages((source or self._frames.calls)())
                 try:
                     loop.close(partial(self._collect, frame), final=final)
                     return
@@ -241,17 +265,18 @@ class SparkExecutor:
         context.addJobTag(self._tag)
         too_long = threading.Timer(self._timeout, context.cancelJobsWithTag, [self._tag])
         too_long.daemon = True
-        too_long.start()
+        if not self._batch:
+            too_long.start()
         started = time.monotonic()
         self._collecting = True
         try:
-            if self._waits and self._pause.is_set():
+            if self._takes_long and self._pause.is_set():
                 raise EngineError(f"epoch {order.epoch} was given up: the job has been stopped")
             rows: list[Any] = frame.collect()
         except EngineError:
             raise
         except Exception as error:
-            if time.monotonic() - started >= self._timeout:
+            if not self._batch and time.monotonic() - started >= self._timeout:
                 raise EngineError(
                     f"epoch {order.epoch} took longer than {self._timeout:g} s "
                     "(execution.checkpointing.timeout) and was cancelled"
@@ -264,11 +289,12 @@ class SparkExecutor:
 
 
 def _idle(before: Any, loop: EpochLoop) -> bool:
-    """Whether the epoch moved no source on."""
+    """Whether the epoch moved no source on, and left nothing in a loop."""
     after = loop.base
     return (
         before is not None
         and after is not None
+        and not loop.looping
         and before.sources == after.sources
         and before.rows_read == after.rows_read
     )

@@ -31,6 +31,7 @@ class SourceFrames:
         shipped: ShippedPlan,
         layout: CheckpointLayout,
     ) -> None:
+        self._batch = plan.settings.batch
         self._shipped = shipped
         self._layout = layout
         heads = plan.at_level(0)
@@ -45,31 +46,34 @@ class SourceFrames:
         """The session of the frames, if there are any: a plan has but one."""
         self.named = all(_is_named(frame) for frame in given if frame.isStreaming)
         """Whether sources can be told apart by name: then they may change between runs."""
+        self.in_batches = not self._batch or any(frame.isStreaming for frame in given)
+        """Whether Spark cuts the input into batches; else one plan reads all of it."""
         self.ends_by_itself = (
-            self.has_spark_sources
+            not self._batch
+            and self.has_spark_sources
             and not self._python_unbounded
             and all(v.operators[0].operator.bounded for v in self._spark)
         )
         """Spark's sources are read up to what is there now; no call keeps the query going."""
-        calls = self._has_python_sources or plan.needs_clock
+        calls = self._has_python_sources or (plan.needs_clock and not self._batch)
         self.ticking = calls and not self.ends_by_itself
         """Every batch calls Python's sources, if there are any; and there is always a batch."""
 
     def streaming(self) -> DataFrame:
         """The source stage of the streaming plan."""
-        frames = [
-            self._input(v)
-            .coalesce(v.parallelism)
-            .mapInArrow(SparkSourceTask(self._shipped, v.index), ROW_SCHEMA)
-            for v in self._spark
-        ]
+        frames = [self._records(v, self._input(v)) for v in self._spark]
         if self.ticking:
             frames.append(self._as_calls(self._ticks()))
         return reduce(DataFrame.union, frames)
 
+    def whole(self) -> DataFrame:
+        """The source stage of a plan that reads batch frames and Python sources to their end."""
+        frames = [self._records(v, v.operators[0].operator.frame) for v in self._spark]
+        return reduce(DataFrame.union, frames, self.calls())
+
     def rows_to_read(self) -> dict[str, int]:
         """How many rows the batch frames have, by uid, if their end must be known from that."""
-        if self.ends_by_itself:
+        if self.ends_by_itself or self._batch:
             return {}
         found: dict[str, int] = {}
         for vertex in self._spark:
@@ -109,6 +113,10 @@ class SourceFrames:
             .select((F.col("value") % _CALLS).alias("value"))
             .where(F.col("value") < self._subtasks)
         )
+
+    def _records(self, vertex: Vertex, frame: DataFrame) -> DataFrame:
+        task = SparkSourceTask(self._shipped, vertex.index)
+        return frame.coalesce(vertex.parallelism).mapInArrow(task, ROW_SCHEMA)
 
     def _input(self, vertex: Vertex) -> DataFrame:
         frame: DataFrame = vertex.operators[0].operator.frame

@@ -56,8 +56,13 @@ class Node:
     """Set for what can only run so, such as a collection source."""
     event_time_order: bool = False
     """Whether its records, which must be keyed, are to be handled in the order of time."""
+    side_inputs: tuple[Any, ...] = ()
+    """The tables that its function may look at."""
     helper: bool = False
     """Added by a method that does not return it, so that users cannot set anything on it."""
+    feedback: tuple[Edge, ...] | None = None
+    """Of the head of a loop, what comes back to it, from nodes that are made after it; empty as
+    long as nobody has closed the loop. None for all other nodes."""
 
     def __post_init__(self) -> None:
         for what, value in (
@@ -111,12 +116,13 @@ class StreamGraph:
         return tuple(node for node in self._nodes.values() if node.is_sink)
 
     def upstream_of(self, node_ids: list[int]) -> tuple[Node, ...]:
-        """The given nodes and all that they need, inputs first."""
+        """The given nodes and all that they need, inputs first; a loop is needed whole."""
         needed: set[int] = set()
         todo = list(node_ids)
         while todo:
             node_id = todo.pop()
             if node_id not in needed:
                 needed.add(node_id)
-                todo.extend(edge.source for edge in self._nodes[node_id].inputs)
+                node = self._nodes[node_id]
+                todo.extend(edge.source for edge in (*node.inputs, *(node.feedback or ())))
         return tuple(node for node in self._nodes.values() if node.id in needed)

@@ -29,8 +29,14 @@ class _Link:
         return 0 if self.edge is None else self.edge.input_index
 
     @property
+    def feedback(self) -> bool:
+        return self.edge is not None and self.edge.feedback
+
+    @property
     def label(self) -> str:
         into = f"input {self.input_index + 1}: " if self.several_inputs else ""
+        if self.feedback:
+            into = "feedback: "
         return into + self.strategy + (f" of side output {self.tag!r}" if self.tag else "")
 
 
@@ -145,14 +151,18 @@ def _json_node(
             {
                 "id": link.source.node_id,
                 "ship_strategy": link.strategy,
-                "side": "second"
-                if (link.input_index if link.several_inputs else number)
-                else "first",
+                "side": _side(link, number),
                 **({"side_output": link.tag} if link.tag else {}),
             }
             for number, link in enumerate(before)
         ]
     return node
+
+
+def _side(link: _Link, number: int) -> str:
+    if link.feedback:
+        return "feedback"
+    return "second" if (link.input_index if link.several_inputs else number) else "first"
 
 
 def _pact(operator: PhysicalOperator, before: list[_Link]) -> str:
@@ -173,7 +183,8 @@ def explain_mermaid(plan: PhysicalPlan) -> str:
             lines += [f"    {line}" for line in _mermaid_chain(plan, vertex)]
         lines.append("  end")
     for link in _links(plan):
-        arrow = "-->" if link.edge is None else f'-->|"{_escaped(link.label)}"|'
+        line = "-.->" if link.feedback else "-->"
+        arrow = line if link.edge is None else f'{line}|"{_escaped(link.label)}"|'
         lines.append(f"  n{link.source.node_id} {arrow} n{link.target.node_id}")
     return "\n".join(lines) + "\n"
 

@@ -9,6 +9,7 @@ from penstock.common.digests import text_digest
 from penstock.errors import InvalidProgramError
 from penstock.graph.partitioning import ByKey, Forward, Partitioning, Rebalance
 from penstock.graph.stream_graph import Chaining, Edge, Node
+from penstock.runtime.operators.iteration import FEEDBACK_INPUT
 from penstock.runtime.physical import (
     JobSettings,
     Output,
@@ -53,8 +54,9 @@ class _Resolved:
 def _resolved(nodes: tuple[Node, ...], defaults: PlanDefaults) -> dict[int, _Resolved]:
     """Parallelism of every node, and how its inputs really travel."""
     found: dict[int, _Resolved] = {}
+    parallelisms = _parallelisms(nodes, defaults.parallelism)
     for node in nodes:
-        parallelism = node.fixed_parallelism or node.parallelism or defaults.parallelism
+        parallelism = parallelisms[node.id]
         wanted = node.max_parallelism or defaults.max_parallelism
         most = wanted or default_max_parallelism(parallelism)
         if parallelism > most:
@@ -75,6 +77,27 @@ def _resolved(nodes: tuple[Node, ...], defaults: PlanDefaults) -> dict[int, _Res
             for edge in node.inputs
         )
         found[node.id] = _Resolved(parallelism, most, inputs)
+    return found
+
+
+def _parallelisms(nodes: tuple[Node, ...], default: int) -> dict[int, int]:
+    """Of every node. The head of a loop has that of what comes back to it."""
+    found = {n.id: n.fixed_parallelism or n.parallelism or default for n in nodes}
+    by_id = {node.id: node for node in nodes}
+    # Inner loops first: what comes back to the outer one may be the head of another.
+    for node in reversed(nodes):
+        if node.feedback is None:
+            continue
+        head = f"{node.name!r} ({node.location})"
+        if not node.feedback:
+            raise InvalidProgramError.open_loop(head)
+        found[node.id] = node.parallelism or found[node.feedback[0].source]
+        for edge in node.feedback:
+            if found[edge.source] != found[node.id]:
+                end = by_id[edge.source]
+                raise InvalidProgramError.unlike_loop(
+                    head, found[node.id], f"{end.name!r} ({end.location})", found[edge.source]
+                )
     return found
 
 
@@ -172,11 +195,20 @@ def _assemble(
                 location=edge.location or node.location,
                 name=_edge_name(edge.partitioning, node),
                 stamped=edge.source in stamped,
+                first=settings.batch
+                and getattr(node.operator, "first_in_batch", None) == edge.input_index,
             )
             edges.append(physical)
             outputs[edge.source].append(Output(edge.tag, edge=physical.index))
             level = max(level, levels[heads[edge.source]] + 1)
         levels[heads[node.id]] = level
+    for node in nodes:
+        for edge in node.feedback or ():
+            physical = _feedback_edge(
+                len(edges), node, edge, (indexes[heads[edge.source]], indexes[node.id]), stamped
+            )
+            edges.append(physical)
+            outputs[edge.source].append(Output(edge.tag, edge=physical.index))
 
     vertices = []
     for head, chain in members.items():
@@ -191,6 +223,7 @@ def _assemble(
                 tuple(outputs[n.id]),
                 n.id,
                 n.id in ordered,
+                n.side_inputs,
             )
             for n in chain
         )
@@ -203,11 +236,28 @@ def _assemble(
                 parallelism=resolved[head].parallelism,
                 max_parallelism=resolved[head].max_parallelism,
                 operators=operators,
-                inputs=tuple(e.index for e in edges if e.target == index),
+                inputs=tuple(e.index for e in edges if e.target == index and not e.feedback),
                 outputs=tuple(e.index for e in edges if e.source == index),
+                feedback=tuple(e.index for e in edges if e.target == index and e.feedback),
             )
         )
     return PhysicalPlan(settings, tuple(vertices), tuple(edges))
+
+
+def _feedback_edge(
+    index: int, head: Node, edge: Edge, vertices: tuple[int, int], stamped: set[int]
+) -> PhysicalEdge:
+    return PhysicalEdge(
+        index=index,
+        source=vertices[0],
+        target=vertices[1],
+        partitioning=edge.partitioning,
+        input_index=FEEDBACK_INPUT,
+        location=edge.location or head.location,
+        name=_edge_name(edge.partitioning, head),
+        stamped=edge.source in stamped,
+        feedback=True,
+    )
 
 
 def _vertex_uid(uid: str) -> str:
@@ -223,10 +273,14 @@ def _edge_name(partitioning: Partitioning, node: Node) -> str:
 def _stamped(nodes: tuple[Node, ...], resolved: dict[int, _Resolved]) -> set[int]:
     """The nodes whose output may carry timestamps."""
     found: set[int] = set()
-    for node in nodes:
-        inherits = any(edge.source in found for edge in resolved[node.id].inputs)
-        if inherits or getattr(node.operator, "timestamps", False):
-            found.add(node.id)
+    known = -1
+    while known < len(found):  # again if a loop has brought timestamps back to its head
+        known = len(found)
+        for node in nodes:
+            before = (*resolved[node.id].inputs, *(node.feedback or ()))
+            inherits = any(edge.source in found for edge in before)
+            if inherits or getattr(node.operator, "timestamps", False):
+                found.add(node.id)
     return found
 
 

@@ -36,6 +36,9 @@ class EpochOrder:
     farewell: tuple[int, ...] | None = None
     """No epoch at all: the job has ended, and these vertices are to be told of its last one."""
 
+    side_inputs: dict[str, str] = field(default_factory=dict)
+    """Name of a side input → the file with its rows."""
+
     def to_text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
 
@@ -79,6 +82,8 @@ class Acknowledgement:
     """Split id → (position, finished)."""
     committables: dict[str, list[bytes]] = field(default_factory=dict)
     """Sink operator uid → what its writer prepared, pickled."""
+    loops: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Uid of a loop's head → how many records were sent back to it, and the files they are in."""
     records_in: dict[str, int] = field(default_factory=dict)
     records_out: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.physical import PhysicalEdge, PhysicalOperator, PhysicalPlan, Vertex
 from penstock.runtime.watermarks import (
+    ACTIVE,
     IDLE,
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
@@ -29,7 +30,9 @@ class InputTime:
         self, plan: PhysicalPlan, vertex: Vertex, subtask: int, base: SubtaskState | None
     ) -> None:
         edges = [plan.edges[index] for index in vertex.inputs]
-        self._sources = {edge.index: _sources(plan, edge.source) for edge in edges}
+        self._vertex = vertex.index
+        self._loop = LoopEnd() if vertex.feedback else None
+        self._sources = {edge.index: sources_of(plan, edge.source) for edge in edges}
         self._spark = {
             e.index: _assigner(plan, e) for e in edges if e.stamped and _from_spark(plan, e)
         }
@@ -42,24 +45,23 @@ class InputTime:
             self._channels[edge.index] = [(edge.index, producer) for producer in producers]
         reached = MIN_TIMESTAMP if base is None or base.watermark is None else base.watermark
         self._valve = Valve([c for found in self._channels.values() for c in found], reached)
-
-    @property
-    def watermark(self) -> int:
-        return self._valve.watermark
+        self.watermark = reached
+        """Where the task is."""
 
     def reached(self) -> list[Control]:
         """What a new instance must be told: where the one before it was."""
-        reached = self._valve.watermark
-        return [(WATERMARK, reached)] if reached > MIN_TIMESTAMP else []
+        return [(WATERMARK, self.watermark)] if self.watermark > MIN_TIMESTAMP else []
 
     def begin_epoch(self) -> None:
         self._heard.clear()
         self._valve.begin_epoch()
+        if self._loop is not None:
+            self._loop.begin_epoch()
 
     def receive(self, edge: int, producer: int, control: Control) -> list[Control]:
         """What a control event of a channel means for the task."""
         if edge not in self._spark:
-            return self._valve.receive((edge, producer), control)
+            return self._passed(self._valve.receive((edge, producer), control))
         # Other tasks may still have older records: known when all have been read.
         heard = self._heard.setdefault(edge, {})
         kind, time = control
@@ -74,9 +76,10 @@ class InputTime:
 
     def end_epoch(self, order: EpochOrder) -> list[Control]:
         """The epoch's input is through; if it is the final one, all input is."""
-        if order.final:
-            self._valve.watermark = MAX_TIMESTAMP
-            return [(WATERMARK, MAX_TIMESTAMP)]
+        if order.final or (self._loop is not None and self._vertex in order.ended):
+            self._valve.watermark = self.watermark = MAX_TIMESTAMP
+            active = [(ACTIVE, 0)] if self._loop is not None else []
+            return [*active, (WATERMARK, MAX_TIMESTAMP)]
         passed: list[Control] = []
         for edge, assigner in self._spark.items():
             for control in self._of_spark(edge, assigner, order):
@@ -85,7 +88,19 @@ class InputTime:
             if sources and sources.issubset(order.ended):
                 for channel in self._channels[edge]:
                     passed += self._valve.receive(channel, (WATERMARK, MAX_TIMESTAMP))
+        passed = self._passed(passed)
+        if self._loop is not None:
+            everybody = all(sources.issubset(order.ended) for sources in self._sources.values())
+            passed += self._loop.waiting(everybody)
         return passed
+
+    def _passed(self, controls: list[Control]) -> list[Control]:
+        if self._loop is not None:
+            controls = self._loop.held_back(controls)
+        for kind, time in controls:
+            if kind == WATERMARK:
+                self.watermark = time
+        return controls
 
     def _of_spark(self, edge: int, assigner: str, order: EpochOrder) -> list[Control]:
         """What the tasks of a Spark source have come to; those without a record have no say."""
@@ -96,16 +111,55 @@ class InputTime:
         return [(WATERMARK, watermark), (IDLE, 0)] if idle else [(WATERMARK, watermark)]
 
 
-def _sources(plan: PhysicalPlan, vertex: int) -> frozenset[int]:
-    """The source vertices that a vertex gets its records from, by whatever way."""
+class LoopEnd:
+    """Holds the end of time back in a loop's head: records that are still in the loop would all be
+    late.
+
+    Meanwhile the head stays where it was. But as long as another of its subtasks gets input, one
+    whose own input has ended is idle, so that nobody waits for it. That must end when the last
+    input does: what follows would else think that nothing is to be waited for. The order tells
+    that, an epoch later; until then whose input has just ended is not idle.
+    """
+
+    def __init__(self) -> None:
+        self._ended = self._just_ended = self._idle = False
+
+    def begin_epoch(self) -> None:
+        self._just_ended = False
+
+    def held_back(self, controls: list[Control]) -> list[Control]:
+        ended = (WATERMARK, MAX_TIMESTAMP)
+        if ended in controls:
+            self._ended = self._just_ended = True
+        return [control for control in controls if control != ended]
+
+    def waiting(self, everybody: bool) -> list[Control]:
+        """What is to be said at an epoch's end; `everybody`: the input of all subtasks had ended
+        before it."""
+        idle = self._ended and not self._just_ended and not everybody
+        if idle == self._idle:
+            return []
+        self._idle = idle
+        return [(IDLE, 0) if idle else (ACTIVE, 0)]
+
+
+def sources_of(plan: PhysicalPlan, vertex: int) -> frozenset[int]:
+    """The vertices that a vertex gets its records from, by whatever way: sources, and heads of
+    loops, which may go on when their own sources have ended."""
+    found: set[int] = set()
     seen: set[int] = set()
     todo = [vertex]
     while todo:
         at = todo.pop()
-        if at not in seen:
-            seen.add(at)
-            todo += [plan.edges[index].source for index in plan.vertices[at].inputs]
-    return frozenset(at for at in seen if not plan.vertices[at].inputs)
+        if at in seen:
+            continue
+        seen.add(at)
+        before = [plan.edges[index].source for index in plan.vertices[at].inputs]
+        if plan.vertices[at].feedback or not before:
+            found.add(at)
+        else:
+            todo += before
+    return frozenset(found)
 
 
 def _assigner(plan: PhysicalPlan, edge: PhysicalEdge) -> str:

@@ -68,11 +68,11 @@ def encode_body(
     return b"".join((lengths, time_part, event_part, value_part)), constant
 
 
-def decode_body(payload: bytes) -> Body:
-    """What a payload of records holds."""
+def decode_body(payload: bytes, at: int = HEADER_SIZE) -> Body:
+    """What a payload of records holds; its body begins at `at`."""
     view = memoryview(payload)
-    time_length, event_length = _LENGTHS.unpack_from(payload, HEADER_SIZE)
-    start = HEADER_SIZE + _LENGTHS.size
+    time_length, event_length = _LENGTHS.unpack_from(payload, at)
+    start = at + _LENGTHS.size
     middle = start + time_length
     end = middle + event_length
     return Body(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.datastream.connectors.base import Split
+from penstock.datastream.side_input import SideInput
 from penstock.graph.location import Location
 from penstock.graph.partitioning import Partitioning
 
@@ -32,6 +33,8 @@ class PhysicalOperator:
     node_id: int
     event_time_order: bool = False
     """Whether its records wait until the watermark has passed them."""
+    side_inputs: tuple[SideInput, ...] = ()
+    """The tables that its function may look at."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Vertex:
     operators: tuple[PhysicalOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    feedback: tuple[int, ...] = ()
+    """Edges that lead back to it. They are no inputs: it has the records of one an epoch later."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,15 @@ class PhysicalEdge:
     name: str
     stamped: bool = False
     """Whether records may have timestamps."""
+    first: bool = False
+    """Whether its records are read before those of other edges."""
+    feedback: bool = False
+    """Whether it closes a loop: its records rest in the checkpoint and enter in the next epoch."""
+
+    @property
+    def tells_time(self) -> bool:
+        """Whether control events travel along. None goes round a loop: it would wait for itself."""
+        return self.stamped and not self.feedback
 
 
 @dataclass(frozen=True)
@@ -83,6 +97,7 @@ class JobSettings:
     epoch_seconds: float
     """A Python source reads no longer than this in one epoch."""
     batch: bool
+    """Whether all input is read in one epoch, the final one, in which only its end is an event."""
     parameters: dict[str, str] = field(default_factory=dict)
     watermark_interval: int = 200
     """Milliseconds between two periodic watermarks; 0 if there are to be none."""

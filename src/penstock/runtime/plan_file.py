@@ -30,7 +30,7 @@ def dump_plan(plan: PhysicalPlan) -> bytes:
     for vertex in plan.vertices:
         for described in vertex.operators:
             try:
-                cloudpickle.dumps(described.operator)
+                cloudpickle.dumps((described.operator, described.side_inputs))
             except Exception as error:
                 what = f"the function of operator {described.name!r} ({described.location})"
                 raise UnpicklableError.of(what, error) from error

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any, NoReturn
 
 from penstock.datastream.functions import KeyedStateStore, RuntimeContext
+from penstock.datastream.side_input import SideInput
 from penstock.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -19,9 +20,10 @@ from penstock.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from penstock.errors import StateError
+from penstock.errors import InvalidArgumentError, StateError
 from penstock.metrics import MetricGroup
 from penstock.runtime.physical import JobSettings, Vertex
+from penstock.runtime.side_inputs import TaskSideInput
 from penstock.state.keyed_state import KeyedState
 
 
@@ -81,6 +83,7 @@ class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
         self._metrics = MetricGroup((name, str(subtask)))
         self._stateless_because = "its input is not keyed; call key_by(...) just before it"
         self.attempt = 0
+        self.side_inputs: dict[str, TaskSideInput] = {}
 
     def refuse_state(self, reason: str) -> None:
         """There is no keyed state for this operator, whatever its input."""
@@ -117,6 +120,15 @@ class TaskRuntimeContext(StatesByDescriptor, RuntimeContext):
     def get_operator_state_store(self) -> NoReturn:
         """Says where it is."""
         raise StateError.asked_elsewhere("get_operator_state_store")
+
+    def get_side_input(self, side_input: SideInput | str) -> TaskSideInput:
+        name = side_input.name if isinstance(side_input, SideInput) else side_input
+        if name not in self.side_inputs:
+            raise InvalidArgumentError(
+                f"operator {self._name!r} has no side input {name!r}; call "
+                "with_side_inputs(...) on it, with what env.side_input(...) returned"
+            )
+        return self.side_inputs[name]
 
     def _found(self, descriptor: StateDescriptor) -> Any:
         if self._keyed_state is None:

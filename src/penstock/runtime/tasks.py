@@ -54,6 +54,9 @@ def run_stage(
     targets = {index: v.index for v in vertices for index in v.inputs}
 
     def work() -> Iterator[None]:
+        for vertex in vertices if order.farewell is None else ():
+            if vertex.feedback and not order.skip:
+                yield from attempt.task(vertex.index).take_turn()
         for row in rows:
             header = read_header(row.payload)
             target = targets.get(header.edge) if header.kind == RECORDS else None
@@ -87,7 +90,8 @@ def run_python_sources(plan: PhysicalPlan, subtask: int, order: EpochOrder) -> I
 def _read_splits(plan: PhysicalPlan, vertex: Vertex, attempt: _Attempt) -> Iterator[None]:
     uid = vertex.operators[0].uid
     order = attempt.order
-    if order.final:
+    settings = plan.settings
+    if order.final and not settings.batch:
         return
     known = [*enumerate(plan.splits[uid]), *found_splits(uid, order)]
     splits = [
@@ -98,10 +102,12 @@ def _read_splits(plan: PhysicalPlan, vertex: Vertex, attempt: _Attempt) -> Itera
     task = attempt.task(vertex.index)
     source = task.operators[0]
     assert isinstance(source, OpenPythonSource)
-    counted = task.count
-    most = plan.settings.max_records_per_epoch
-    seconds = plan.settings.epoch_seconds
-    for read in source.read(splits, most, order.skip, counted, seconds):
+    if settings.batch:
+        reading = source.read_all(splits, order.skip, task.count)
+    else:
+        most, seconds = settings.max_records_per_epoch, settings.epoch_seconds
+        reading = source.read(splits, most, order.skip, task.count, seconds)
+    for read in reading:
         attempt.positions.setdefault(uid, {})[read.split.split_id] = read
         yield
 
@@ -224,7 +230,7 @@ class _Attempt:
             acknowledgement.error = _pickled(error)
         for task in self._tasks.values():
             with contextlib.suppress(Exception):
-                task.abort()
+                task.abort() if self.order.farewell is None else task.close()
         self._tasks.clear()
         return acknowledgement
 
@@ -240,14 +246,24 @@ class _Attempt:
         """The instance that made this subtask's part of the base, or a new one."""
         idle, _ = _idle.pop(self._key(vertex), (None, 0.0))
         if idle is not None:
-            base = self.order.tokens.get(subtask_name(vertex.index, self.subtask))
             # After a restart of the job every function is opened anew, as in Flink.
-            if idle.version == base and idle.attempt == self.order.attempt:
+            if self._is_of_base(idle) and idle.attempt == self.order.attempt:
                 return idle
-            committed = -1 if self.order.base is None else self.order.base
-            with contextlib.suppress(Exception):
-                idle.close() if idle.epoch <= committed else idle.abort()
+            self._drop(idle)
         return VertexTask(self._plan, vertex, self.subtask, self.order)
+
+    def _is_of_base(self, task: VertexTask) -> bool:
+        """Whether what it did last is in the base."""
+        return self.order.tokens.get(subtask_name(task.vertex.index, task.subtask)) == task.version
+
+    def _drop(self, task: VertexTask) -> None:
+        """It did another attempt than was committed, or belongs to the job before a restart."""
+        committed = -1 if self.order.base is None else self.order.base
+        with contextlib.suppress(Exception):
+            if task.epoch > committed:
+                task.abort()
+            else:
+                task.close()
 
     def _give_back(self) -> None:
         """Keep them for their next epoch; after the last one, only those who want to hear of it."""
@@ -265,23 +281,22 @@ class _Attempt:
                     task.close()
 
     def _say_farewell(self, vertices: tuple[int, ...]) -> None:
-        """Nothing is processed: who listens is told of the last epoch, and closed.
-
-        By whom a subtask is run now need not be where the instance is that ran it. So all in this
-        process are told, and if it is not among them, a new one.
-        """
-        run = self._plan.settings.run_id
+        """Nothing is processed: who listens is told of the last epoch, and closed."""
+        moved = False
         for vertex in self._vertices:
             if vertex.index in vertices:
+                moved = moved or self._key(vertex) not in _idle
                 self._tasks[vertex.index] = self._take(vertex)
-        tokens = self.order.tokens
-        for key, (task, _) in list(_idle.items()):
-            _, _, index, subtask = key
-            if key[0] == run and tokens.get(subtask_name(index, subtask)) == task.version:
-                del _idle[key]
-                self._told(task)
         for task in self._tasks.values():
             self._told(task)
+        if moved:
+            # Then other processes may be asked for those that are here.
+            for key in [key for key in _idle if key[0] == self._plan.settings.run_id]:
+                task, _ = _idle.pop(key)
+                if self._is_of_base(task):
+                    self._told(task)
+                else:
+                    self._drop(task)
 
     def _told(self, task: VertexTask) -> None:
         self._current = task.vertex
@@ -290,10 +305,9 @@ class _Attempt:
 
     def _outdated(self, key: tuple[str, int, int, int], task: VertexTask) -> bool:
         """Whether the subtask has moved on without this instance: it will not be asked again."""
-        run, _, vertex, subtask = key
-        if run != self._plan.settings.run_id or task.epoch >= self.order.epoch:
+        if key[0] != self._plan.settings.run_id or task.epoch >= self.order.epoch:
             return False
-        return self.order.tokens.get(subtask_name(vertex, subtask)) != task.version
+        return not self._is_of_base(task)
 
     def _key(self, vertex: Vertex) -> tuple[str, int, int, int]:
         return (self._plan.settings.run_id, os.getpid(), vertex.index, self.subtask)

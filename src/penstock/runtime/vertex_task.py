@@ -26,6 +26,7 @@ from penstock.runtime.checkpointing import OperatorCheckpoints
 from penstock.runtime.codec import dump, own_copy
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.input_time import InputTime
+from penstock.runtime.loop_records import LoopFiles, LoopOutbox, came_back
 from penstock.runtime.operators.base import (
     Emit,
     EmitRun,
@@ -37,9 +38,10 @@ from penstock.runtime.operators.base import (
     passing,
     stamped,
 )
+from penstock.runtime.operators.iteration import OpenHead
 from penstock.runtime.operators.ordered import Ordered
 from penstock.runtime.operators.sources import SparkSource
-from penstock.runtime.payload import decode_body
+from penstock.runtime.payload import Body, decode_body
 from penstock.runtime.physical import (
     Output,
     PhysicalOperator,
@@ -48,6 +50,7 @@ from penstock.runtime.physical import (
 )
 from penstock.runtime.plan_file import copied
 from penstock.runtime.runtime_context import TaskRuntimeContext
+from penstock.runtime.side_inputs import TaskSideInput
 from penstock.runtime.stopping import is_stopped
 from penstock.runtime.stores import base_manifest, spill_store, store_at
 from penstock.runtime.watermarks import MIN_TIMESTAMP, Control
@@ -94,13 +97,21 @@ class VertexTask:
         self._rebuilt = 0
         self._records_in = 0
         self._segments: list[FileInfo] = []
+        self._parts = 0
+        """Of the epoch's changes of state that have been dealt with."""
+        self._loop_files = LoopFiles(plan.settings, vertex.uid, subtask)
+        self._loops = {
+            index: LoopOutbox(plan, edge, self._loop_files)
+            for index, edge in edges.items()
+            if edge.feedback
+        }
         self._writers = {
             index: EdgeWriter(
                 edges[index],
                 (vertex, subtask),
                 plan.vertices[edges[index].target],
                 self._scope,
-                self.outbox,
+                self._loops.get(index, self.outbox),
             )
             for index in vertex.outputs
         }
@@ -111,7 +122,8 @@ class VertexTask:
                     self._attribution.of_object(described, self._writers[output.edge])
         for edge in edges.values():
             self._attribution.of_edge(edge, edge.partitioning)
-        self._input_indexes = {index: plan.edges[index].input_index for index in vertex.inputs}
+        incoming = (*vertex.inputs, *vertex.feedback)
+        self._input_indexes = {index: plan.edges[index].input_index for index in incoming}
         self._selectors: dict[int, Callable[[Any], Any]] = {}
         for index in vertex.inputs:
             partitioning = copied(plan.edges[index].partitioning)
@@ -132,21 +144,26 @@ class VertexTask:
         self.process = head.process
         self.run = head.run or one_by_one(head.process)
         runs = [run for _, run in head.inputs] or [self.run]
-        self._runs = {index: runs[plan.edges[index].input_index] for index in vertex.inputs}
+        self._runs = {index: runs[number] for index, number in self._input_indexes.items()}
         for control in self._input_time.reached():
             head.resume(control)
 
     # Life of an epoch
 
     def begin(self, order: EpochOrder, token: str) -> None:
-        self.tell_complete(order)
         self._order = order
+        self.tell_complete(order)
         self.token = token
         self.outbox.take()
         self.outbox.sequence = 0
         self._rebuilt = 0
         self._records_in = 0
         self._segments = []
+        self._parts = 0
+        self._loop_files.begin(order.epoch, token)
+        for loop in self._loops.values():
+            loop.take()
+            loop.sequence = 0
         self._input_time.begin_epoch()
         for index, writer in self._writers.items():
             if self._roving:
@@ -157,7 +174,22 @@ class VertexTask:
 
     def consume(self, edge: int, producer: int, payload: bytes) -> None:
         """Work through the records of one payload, and the control events between them."""
-        values, timestamps, events = decode_body(payload)
+        self._consume(edge, producer, decode_body(payload))
+
+    def take_turn(self) -> Iterator[None]:
+        """Work through what the loop, whose head this is, sent back in the base's epoch."""
+        if self._order.base is None:
+            return
+        head = self.operators[0]
+        assert isinstance(head, OpenHead)
+        manifest = base_manifest(self._settings, self._order.base)
+        for body in came_back(self._settings, manifest, self.vertex, self.subtask):
+            head.came_back += len(body.values)
+            self._consume(self.vertex.feedback[0], 0, body)
+            yield
+
+    def _consume(self, edge: int, producer: int, body: Body) -> None:
+        values, timestamps, events = body
         self._records_in += len(values)
         sender = self._input_time.sender(edge, producer)
         self._scope.channel = (self._input_indexes.get(edge, 0), edge, sender)
@@ -208,7 +240,8 @@ class VertexTask:
             for operator in self.operators:
                 operator.finish()
         acknowledgement = Acknowledgement(self.vertex.index, self.subtask, self.token)
-        sent = sum(writer.end_epoch() for writer in self._writers.values())
+        sent = {index: writer.end_epoch() for index, writer in self._writers.items()}
+        self._store_loops(acknowledgement, sent)
         for described, operator in zip(self.vertex.operators, self.operators, strict=True):
             if operator.time.watermark > MIN_TIMESTAMP:
                 acknowledgement.watermarks[described.uid] = operator.time.watermark
@@ -223,7 +256,7 @@ class VertexTask:
             self.keyed_state.end_epoch()
         uid = self.vertex.uid
         acknowledgement.records_in[uid] = self._records_in
-        acknowledgement.records_out[uid] = sent
+        acknowledgement.records_out[uid] = sum(sent.values())
         acknowledgement.sent = self._sent()
         acknowledgement.watermark = self._input_time.watermark
         acknowledgement.rebuilt_rows = self._rebuilt
@@ -286,11 +319,23 @@ class VertexTask:
         """Payloads by receiver ("vertex/subtask")."""
         sent: dict[str, int] = {}
         for writer in self._writers.values():
+            if writer.edge.feedback:
+                continue
             for subtask, payloads in enumerate(writer.posted):
                 if payloads:
                     name = subtask_name(writer.edge.target, subtask)
                     sent[name] = sent.get(name, 0) + payloads
         return sent
+
+    def _store_loops(self, acknowledgement: Acknowledgement, sent: dict[int, int]) -> None:
+        for index, loop in self._loops.items():
+            loop.store()
+            files = self._loop_files.written.get(loop.head, [])
+            known = acknowledgement.loops.get(loop.head, {"records": 0})
+            acknowledgement.loops[loop.head] = {
+                "records": known["records"] + sent[index],
+                "files": [file.to_json() for file in files],
+            }
 
     def _write_segment(self, acknowledgement: Acknowledgement, keyed_state: KeyedState) -> None:
         reach("task.before_segment")
@@ -307,8 +352,10 @@ class VertexTask:
 
     def _write(self, entries: list[Entry]) -> None:
         if entries:
+            part, self._parts = self._parts, self._parts + 1
+            if self._settings.batch:
+                return  # nothing goes on from the only epoch
             fs, root = filesystem_for(self._settings.root)
-            part = len(self._segments)
             path = segment_path(self._order.epoch, self.vertex.uid, self.subtask, self.token, part)
             try:
                 self._segments.append(write_table_file(fs, root, path, entries, kind="segment"))
@@ -338,6 +385,10 @@ class VertexTask:
                 self._restored_state(described.uid),
                 partial(self._restored_everywhere, described.uid),
             )
+            contexts[index].side_inputs = {
+                side.name: TaskSideInput(side, lambda: self._order)
+                for side in described.side_inputs
+            }
             host = self._host(described, contexts[index], checkpoints[index], keyed_state, opened)
             try:
                 opened[index] = _description(described).open(host)
@@ -501,7 +552,7 @@ class VertexTask:
             ),
             key_groups,
             now=lambda: self._order.clock,
-            chunk_number=lambda: self._order.epoch << 16 | len(self._segments),
+            chunk_number=lambda: self._order.epoch << 16 | self._parts,
             keep=self._settings.cache_entries,
         )
 

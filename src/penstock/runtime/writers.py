@@ -28,7 +28,7 @@ from penstock.runtime.physical import PhysicalEdge, Vertex
 from penstock.runtime.watermarks import IDLE, MIN_TIMESTAMP, WATERMARK, Control
 from penstock.state.backend import KeyScope
 from penstock.state.key_groups import key_group_of, subtask_of
-from penstock.state.keys import check_key, encode_key
+from penstock.state.keys import check_stream_key, encode_key
 
 Write = Callable[[Any], None]
 WriteRun = Callable[[Iterable[Any]], None]
@@ -39,6 +39,8 @@ _MOST_RECORDS = 512
 _GROWTH = 8
 # Spark hands a payload over in one piece, and none can have more than 2 GiB.
 LARGEST_PAYLOAD = 1 << 30
+# Put before all others where a receiver sorts by producer.
+_FIRST = 1 << 62
 # So many keys remember their receiver; then the memory starts anew.
 _MOST_ROUTES = 1_000_000
 
@@ -140,6 +142,7 @@ class EdgeWriter:
         self._scope = scope
         self._outbox = outbox
         self._producer = (self._vertex.index << 32) | self._subtask
+        self._place = self._producer - (_FIRST if edge.first else 0)
         self._header = b""
         self._freeze: Callable[[Any], bytes] | None = None
         self._random = random.Random()
@@ -182,7 +185,7 @@ class EdgeWriter:
 
     def control(self, control: Control) -> None:
         """Tell every receiver, behind the records that went before."""
-        if not self.edge.stamped:
+        if not self.edge.tells_time:
             return
         kind, time = control
         if kind == WATERMARK:
@@ -202,7 +205,7 @@ class EdgeWriter:
 
     def end_epoch(self) -> int:
         """Post what is left; the number of records sent in the epoch."""
-        if self.edge.stamped:
+        if self.edge.tells_time:
             # In every epoch, since receivers keep nothing about their channels.
             self.control((WATERMARK, self._watermark))
             if self._idle:
@@ -268,7 +271,8 @@ class EdgeWriter:
         routes: dict[Any, Bucket] = {}
 
         def route(key: Any) -> Bucket:
-            check_key(key)
+            call = partitioning.select  # noqa: F841 - by it an error finds its line
+            check_stream_key(key)
             group = key_group_of(encode_key(key), max_parallelism)
             if len(routes) >= _MOST_ROUTES:
                 routes.clear()
@@ -359,7 +363,7 @@ class EdgeWriter:
             return
         payload = self._header + body
         for receiver in bucket.receivers:
-            self._outbox.post(receiver, self._producer, payload)
+            self._outbox.post(receiver, self._place, payload)
             self._posted[receiver] += 1
         self._counts += count
         if count:

@@ -32,7 +32,7 @@ from penstock.errors import InvalidKeyError
 _Encode: TypeAlias = Callable[[Any], bytes]
 
 _DOUBLE = struct.Struct(">d")
-_NOT_A_NUMBER = "NaN is not equal to itself; replace it, for example by None"
+_NOT_A_NUMBER = "NaN is not equal to itself; replace it, for example by a text"
 
 
 def encode_key(key: Any) -> bytes:
@@ -52,6 +52,13 @@ def encode_map_key(key: Any) -> bytes:
         return encode(key)
     check_key(key)
     return _encode_other(key, encode_map_key)
+
+
+def check_stream_key(key: Any) -> None:
+    """Refuse what cannot be the key of a record."""
+    if key is None:  # the usual slip of a function that forgets a case
+        raise InvalidKeyError.missing()
+    check_key(key)
 
 
 def check_key(key: Any) -> None:

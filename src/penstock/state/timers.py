@@ -55,12 +55,15 @@ class TimerTable:
         """The live timers, with their keys. Those of the heap that are not here were deleted."""
         self._horizon = MIN_TIME - 1
         self._changed: dict[Timer, bytes | None] = {}
+        self._over = False
         self._fresh: set[Timer] = set()
         """Those of the changed ones that the store cannot have: gone again, they leave no trace."""
 
     def register(self, time: int, namespace: bytes = b"") -> None:
         if not MIN_TIME <= time <= MAX_TIME:
             raise InvalidArgumentError.of("the time of a timer", TIMES, time)
+        if self._over:
+            return
         key = self._scope.key
         timer = (time, encode_key(key), namespace)
         if time <= self._horizon:
@@ -116,6 +119,11 @@ class TimerTable:
                 self._advance_horizon()
             else:
                 return
+
+    def rest(self) -> Iterator[tuple[int, Any, bytes]]:
+        """Take all timers, since time ends here: what is registered from now on is never due."""
+        self._over = True
+        return self.due(MAX_TIME)
 
     def _advance_horizon(self) -> None:
         """Load the next few timers."""

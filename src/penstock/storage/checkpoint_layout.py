@@ -5,10 +5,12 @@
     <dir>/<job id>/
       lease.lock
       spark/              Structured Streaming's own checkpoint
-      state/              segments and images, named by epoch, vertex, subtask and token
+      state/              segments, images and records in loops, named by epoch, vertex, subtask
+                          and token
       epochs/N.json       manifests
       plans/<hash>.plan   the plan of each start of the job, as workers read it
       sources/<name>/     what sources keep beside the checkpoint
+      side/               tables of side inputs, as this start of the job has read them
 
 Paths of state files are relative to the job's root, as manifests hold them; all others are full.
 """
@@ -25,7 +27,7 @@ _SAFE = re.compile(r"[A-Za-z0-9_.-]+")
 _NUMBERED_JSON = re.compile(r"(0|[1-9][0-9]*)\.json")
 _STATE_FILE = re.compile(
     r"(?P<epoch>[0-9]+)_(?P<vertex>[A-Za-z0-9_.-]+)_(?P<subtask>[0-9]+)_(?P<token>[A-Za-z0-9]+)"
-    r"\.(?P<kind>segment|image|merged)(-(?P<part>[0-9]+))?\.parquet"
+    r"\.(?P<kind>segment|image|merged|loop)(-(?P<part>[0-9]+))?\.parquet"
 )
 
 
@@ -83,6 +85,10 @@ class CheckpointLayout:
         return os.path.join(self.sources, _safe("source name", name))
 
     @property
+    def side_inputs(self) -> str:
+        return os.path.join(self.root, "side")
+
+    @property
     def state(self) -> str:
         return os.path.join(self.root, STATE)
 
@@ -98,6 +104,11 @@ def segment_path(epoch: int, vertex: str, subtask: int, token: str, part: int = 
     """Relative path of the changes of one epoch, as one attempt wrote them."""
     ending = f"segment-{part}" if part else "segment"
     return f"{STATE}/{_stem(epoch, vertex, subtask, token)}.{ending}.parquet"
+
+
+def loop_path(epoch: int, vertex: str, subtask: int, token: str, part: int) -> str:
+    """Relative path of records that one attempt sent back to the head of a loop."""
+    return f"{STATE}/{_stem(epoch, vertex, subtask, token)}.loop-{part}.parquet"
 
 
 def image_name(epoch: int, vertex: str, subtask: int, token: str) -> str:

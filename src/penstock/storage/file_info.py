@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-FileKind = Literal["segment", "image"]
+FileKind = Literal["segment", "image", "loop"]
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,15 @@ class SourceState:
 
 
 @dataclass(frozen=True)
+class LoopState:
+    """The records that enter a loop in the next epoch. A file's key groups are no keys' here: they
+    deal its rows out to the subtasks of the head, however many there are."""
+
+    records: int
+    files: tuple[FileInfo, ...]
+
+
+@dataclass(frozen=True)
 class Manifest:
     """One epoch. `batch` and `offsets` tell which of Spark's batches it was, if any."""
 
@@ -85,6 +94,8 @@ class Manifest:
     committables: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     listeners: tuple[str, ...] = ()
     """Uids of the operators whose functions want to hear what becomes of an epoch."""
+    loops: Mapping[str, LoopState] = field(default_factory=dict)
+    """Uid of a loop's head → what is in the loop; absent if that is nothing."""
     final: bool = False
     savepoint: bool = False
     format: int = FORMAT_VERSION
@@ -96,7 +107,7 @@ class Manifest:
             for subtask in vertex.subtasks
             for link in subtask.chain
             for file in link.files
-        ]
+        ] + [file for loop in self.loops.values() for file in loop.files]
 
     def to_bytes(self) -> bytes:
         return json.dumps(_plain(self), separators=(",", ":"), sort_keys=True).encode()
@@ -119,6 +130,7 @@ class Manifest:
                     "vertices": {k: _vertex(v) for k, v in raw["vertices"].items()},
                     "sources": {k: _source(v) for k, v in raw["sources"].items()},
                     "listeners": tuple(raw.get("listeners", ())),
+                    "loops": {k: _loop(v) for k, v in raw.get("loops", {}).items()},
                 }
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -161,3 +173,7 @@ def _subtask(raw: dict[str, Any]) -> SubtaskState:
 def _source(raw: dict[str, Any]) -> SourceState:
     positions = {split: (text, done) for split, (text, done) in raw["positions"].items()}
     return SourceState(positions)
+
+
+def _loop(raw: dict[str, Any]) -> LoopState:
+    return LoopState(raw["records"], tuple(FileInfo.from_json(file) for file in raw["files"]))

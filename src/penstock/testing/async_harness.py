@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from penstock.common.time import Span, Time
 from penstock.datastream.async_data_stream import async_operator
+from penstock.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from penstock.datastream.functions import AsyncFunction, AsyncRetryStrategy
 from penstock.graph.partitioning import Forward
 from penstock.runtime.operators.async_io import AsyncWait
@@ -34,7 +35,7 @@ class AsyncFunctionHarness(Harness):
         output_type: Any = None,
         clock: ManualClock | None = None,
     ) -> None:
-        strategy = async_retry_strategy or AsyncRetryStrategy.no_restart()
+        strategy = async_retry_strategy or NO_RETRY_STRATEGY
         checked = async_operator(
             "AsyncFunctionHarness", function, timeout, strategy, capacity, ordered=True
         )

@@ -28,6 +28,7 @@ from penstock.datastream.functions import (
     MapFunction,
     ProcessFunction,
     ReduceFunction,
+    SinkFunction,
 )
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import (
@@ -40,10 +41,11 @@ from penstock.errors import InvalidArgumentError, StateError, UnpicklableError
 from penstock.graph.partitioning import ByKey, Forward, Partitioning
 from penstock.runtime.operators.process import Process
 from penstock.runtime.operators.reduce import Reduce
+from penstock.runtime.operators.sinks import CallSink
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
 from penstock.runtime.payload import HEADER_SIZE, encode_body
 from penstock.runtime.watermarks import MIN_TIMESTAMP
-from penstock.state.keys import check_key
+from penstock.state.keys import check_key, check_stream_key
 from penstock.storage.memory_store import MemoryStore
 from penstock.testing.clock import ManualClock
 from penstock.testing.harness_task import HarnessTask, Surroundings
@@ -55,6 +57,7 @@ _UNKEYED: Operators = {
     FlatMapFunction: FlatMap,
     FilterFunction: Filter,
     ProcessFunction: Process,
+    SinkFunction: CallSink,
 }
 _KEYED: Operators = {
     **_UNKEYED,
@@ -150,7 +153,7 @@ class Harness:
         """Hand a record to one of the inputs."""
         travels = self._inputs[number]
         if isinstance(travels, ByKey):
-            check_key(travels.select(value))
+            check_stream_key(travels.select(value))
         before = len(self._around.outputs)
         self._attempt(lambda: self._task.consume(number, 0, _payload(value, timestamp)))
         return self._around.outputs[before:]
@@ -286,7 +289,7 @@ def _payload(value: Any, timestamp: int | None) -> bytes:
 
 
 class OperatorHarness(Harness):
-    """Drives a function that needs no key: map, flat map, filter, process.
+    """Drives a function that needs no key: map, flat map, filter, process, sink function.
 
     ::
 

@@ -1,7 +1,7 @@
 """A job to be killed: numbered records are counted per key and land in an exactly-once file sink.
 
-Instead of being counted they can go through windows (`window_program`), or through a program with
-everything that streams can do with each other (`everything_program`).
+Before that they can go round a loop. Instead they can go through windows (`window_program`), or
+through a program with everything that streams can do with each other (`everything_program`).
 
 Run as a script, again and again until it ends by itself; everything it needs is in its arguments.
 The last line that it prints says as JSON what this run saw: epochs, images, restarts.
@@ -20,13 +20,14 @@ from typing import Any
 
 import cloudpickle
 
-from penstock.common import Configuration, Types
+from penstock.common import Configuration, Encoder, Types
 from penstock.datastream import (
     CheckpointingMode,
     KeyedProcessFunction,
     RuntimeContext,
     StreamExecutionEnvironment,
 )
+from penstock.datastream.connectors import file_system
 from penstock.datastream.connectors.base import (
     Boundedness,
     Committable,
@@ -45,7 +46,8 @@ from penstock.datastream.state import ValueStateDescriptor
 SPLITS = 4
 """A fixed number: any parallelism deals out the same ones."""
 STAGING = ".staging"
-_PROGRAMS = ("counting", "windows", "everything")
+_PROGRAMS = ("counting", "windows", "loop", "everything")
+TURNS = 5
 
 
 def records_of_split(split: int, records: int, keys: int) -> list[tuple[str, int]]:
@@ -249,12 +251,37 @@ def everything(env: StreamExecutionEnvironment, arguments: argparse.Namespace) -
     everything_program.built(source, arguments.records, sink)
 
 
+def gone_round(records: Any) -> Any:
+    """The same records, each after so many turns of a loop."""
+    loop = records.map(lambda record: (TURNS, *record)).iterate().uid("loop")
+    body = loop.map(lambda record: (record[0] - 1, *record[1:]))
+    loop.close_with(body.filter(lambda record: record[0] > 0))
+    return body.filter(lambda record: record[0] == 0).map(lambda record: record[1:])
+
+
+class JsonLines(Encoder):
+    def encode(self, value: Any) -> bytes:
+        return json.dumps(value).encode() + b"\n"
+
+
+def sink_of(arguments: argparse.Namespace) -> Sink:
+    """The one of this script, or Penstock's own sink of files."""
+    if arguments.sink == "own":
+        return FileSink(arguments.output)
+    return (
+        file_system.FileSink.for_row_format(arguments.output, JsonLines())
+        .with_bucket_assigner(file_system.BucketAssigner.base_path_bucket_assigner())
+        .build()
+    )
+
+
 def main() -> None:
     logging.basicConfig(level=logging.WARNING)
     parser = argparse.ArgumentParser()
     parser.add_argument("--checkpoints", required=True)
     parser.add_argument("--output", required=True)
     parser.add_argument("--program", choices=_PROGRAMS, default="counting")
+    parser.add_argument("--sink", choices=("own", "files"), default="own")
     parser.add_argument("--executor", default="local")
     parser.add_argument("--mode", default="EXACTLY_ONCE")
     parser.add_argument("--records", type=int, default=4000)
@@ -276,8 +303,10 @@ def main() -> None:
         everything(env, arguments)
     else:
         records = source_of(env, arguments).map(lambda record: (record[0], int(record[1])))
-        results = counted(records) if arguments.program == "counting" else windowed(records)
-        results.sink_to(FileSink(arguments.output)).uid("sink")
+        if arguments.program == "loop":
+            records = gone_round(records)
+        results = windowed(records) if arguments.program == "windows" else counted(records)
+        results.sink_to(sink_of(arguments)).uid("sink")
     env.execute("counting")
     print(json.dumps(watch.summary()), flush=True)
     # Spark's JVM needs seconds to end in order; nobody waits for it here.

@@ -93,7 +93,7 @@ class Spare(ProcessFunction):
 
 def rounds(records: Any) -> Any:
     """The same records, after each has gone round as often as its number says."""
-    loop = records.map(lambda record: (*record, record[1] % TURNS)).iterate()
+    loop = records.map(lambda record: (*record, record[1] % TURNS)).iterate().uid("loop")
     turned = loop.map(lambda record: (*record[:2], record[2] - 1))
     loop.close_with(turned.filter(lambda record: record[2] > 0).uid("again"))
     return turned.filter(lambda record: record[2] <= 0).map(lambda record: record[:2])
@@ -112,7 +112,7 @@ def built(
     )
     rules = ruling.broadcast(RULES)
     kept = left.union(right.filter(lambda record: record[1] % 2 == 0)).process(Spare()).uid("spare")
-    looped = kept
+    looped = rounds(kept)
     tallied = (
         looped.key_by(lambda record: record[0])
         .connect(right.key_by(lambda record: record[0]))

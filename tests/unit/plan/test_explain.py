@@ -130,3 +130,20 @@ def test_mermaid(plan: PhysicalPlan) -> None:
         "  n1 -->|\"REBALANCE of side output 'odd'\"| n4\n"
         "  n2 --> n3\n"
     )
+
+
+def test_a_loop() -> None:
+    env = Env()
+    source = PythonSource(CollectionSource([1]))
+    node = env._graph.add("Source", source, (), location=user_location())
+    loop = DataStream(env, (Edge(node.id),)).iterate().uid("loop")  # type: ignore[arg-type]
+    body = loop.key_by(0).sum(1).name("Body")
+    loop.close_with(body)
+    body.print()
+    plan = translate(env._graph.nodes, PlanDefaults(2), SETTINGS)
+
+    assert "  [1] Iteration  (parallelism 2, max 128)\n" in explain_text(plan)
+    assert "    <- feedback: FORWARD from [2] Body\n" in explain_text(plan)
+    nodes = {node["type"]: node for node in json.loads(explain_json(plan))["nodes"]}
+    assert [p["side"] for p in nodes["Iteration"]["predecessors"]] == ["first", "feedback"]
+    assert 'n2 -.->|"feedback: FORWARD"| n1' in explain_mermaid(plan)

@@ -151,7 +151,7 @@ def test_shuffle_is_random_but_the_same_in_each_attempt():
 
 
 @given(
-    st.lists(st.integers(-50, 50) | st.text(max_size=3) | st.none() | st.booleans()),
+    st.lists(st.integers(-50, 50) | st.text(max_size=3) | st.booleans()),
     st.integers(1, 9),
 )
 def test_by_key_goes_to_the_owner_of_the_key(keys, receivers):

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-import time
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
@@ -78,22 +78,27 @@ def test_calls_are_under_way_together() -> None:
         assert harness.process_all(range(100)) == list(range(100))
 
 
-class Most(AsyncFunction):
-    """The number of calls under way at the same time."""
+class InThrees(AsyncFunction):
+    """Three calls wait for one another; gives the number that were under way."""
 
-    def __init__(self) -> None:
+    def open(self, runtime_context: RuntimeContext) -> None:
         self._under_way = 0
+        self._three = asyncio.Event()
 
     async def async_invoke(self, value: Any) -> list[int]:
         self._under_way += 1
-        await asyncio.sleep(0.001)
+        three = self._three
+        if self._under_way == 3:
+            self._three = asyncio.Event()
+            three.set()
+        await three.wait()
         most, self._under_way = self._under_way, self._under_way - 1
         return [most]
 
 
 def test_capacity_bounds_them() -> None:
-    with AsyncFunctionHarness(Most(), capacity=3) as harness:
-        assert max(harness.process_all(range(20))) == 3
+    with AsyncFunctionHarness(InThrees(), capacity=3) as harness:
+        assert max(harness.process_all(range(18))) == 3
 
 
 class Session(AsyncFunction):
@@ -154,6 +159,18 @@ def test_an_open_that_fails(raised: BaseException, comes: type[BaseException]) -
         AsyncFunctionHarness(FailsToOpen(raised))
     if comes is UserFunctionError:
         assert f"{line_of('# cannot open')}: OSError: no" in str(caught.value)
+    assert not [t for t in threading.enumerate() if t.name.startswith("penstock async Fails")]
+
+
+class FailsToClose(Doubled):
+    async def close(self) -> None:  # type: ignore[override]
+        raise TimeoutError("no answer")  # cannot close
+
+
+def test_a_close_that_fails() -> None:
+    harness = AsyncFunctionHarness(FailsToClose())
+    with pytest.raises(UserFunctionError, match=f"{line_of('# cannot close')}: TimeoutError"):
+        harness.close()
     assert not [t for t in threading.enumerate() if t.name.startswith("penstock async Fails")]
 
 
@@ -273,33 +290,58 @@ def test_results_are_taken_when_they_are_given() -> None:
         assert harness.process_all([1, 2, 3]) == [1, 2, 3]
 
 
+RELEASED = threading.Event()
+
+
 class Blocks(AsyncFunction):
-    async def async_invoke(self, value: float) -> list[Any]:
-        time.sleep(value)  # blocks the loop
+    async def async_invoke(self, value: Any) -> list[Any]:
+        RELEASED.wait(60)  # blocks the loop
         return [value]
 
 
-def test_a_blocked_loop_is_told_of(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(calls, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(calls, "_BLOCKED_SECONDS", 0.05)
-    with AsyncFunctionHarness(Blocks()) as harness, caplog.at_level(logging.WARNING):
-        assert harness.process(0.2) == [0.2]
-    assert "operator 'Blocks': a coroutine has blocked the event loop" in caplog.text
-    assert line_of("# blocks the loop") in caplog.text
-    assert caplog.text.count("blocked") == 1
+    RELEASED.clear()
+    yield
+    RELEASED.set()
 
 
-def test_a_blocked_loop_cannot_put_off_the_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "_LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(calls, "_BLOCKED_SECONDS", 0.05)
+class Releasing(logging.Handler):
+    """Keeps what is logged, and ends the block by it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+        RELEASED.set()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_blocked_loop_is_told_of_once() -> None:
+    handler = Releasing()
+    logging.getLogger("penstock").addHandler(handler)
+    try:
+        with AsyncFunctionHarness(Blocks()) as harness:
+            assert harness.process(1) == [1]
+    finally:
+        logging.getLogger("penstock").removeHandler(handler)
+    (message,) = handler.messages
+    assert message.startswith("operator 'Blocks': a coroutine has blocked the event loop for ")
+    assert line_of("# blocks the loop") in message
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_blocked_loop_cannot_put_off_the_time_out() -> None:
     with AsyncFunctionHarness(Blocks(), SHORT) as harness:
-        started = time.monotonic()
         message = f"blocked the event loop .* at .*{line_of('# blocks the loop')}"
         with pytest.raises(AsyncTimeoutError, match=message):
-            harness.process(0.5)
-        assert time.monotonic() - started < 0.4
+            harness.process(1)
+        assert not RELEASED.is_set()
+        RELEASED.set()
 
 
 # Attempts

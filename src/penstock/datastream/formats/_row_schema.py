@@ -21,13 +21,14 @@ def row_type(what: str, type_info: Any) -> RowTypeInfo:
 
 
 class _RowSchema:
-    """Travels by its settings. The functions cannot, and are made when they are first needed."""
+    """Travels by its settings. The functions cannot, and are made again where they are needed."""
 
     _made: Callable[[Any], Any] | None = None
 
     def __init__(self, type_info: RowTypeInfo, **settings: Any) -> None:
         self._type = type_info
         self._settings = settings
+        self._made = self._make()  # at once, for errors of the type are errors of the program
 
     @abstractmethod
     def _make(self) -> Callable[[Any], Any]: ...

@@ -141,17 +141,20 @@ class CsvRowSerializationSchema(RowWriter):
     def _make(self) -> Callable[[Any], bytes]:
         settings = self._settings
         fields = [_writer(field, settings) for field in self._type.get_field_types()]
-        dialect = {**_dialect(settings), "lineterminator": settings["line"]}
+        dialect = {**_dialect(settings), "lineterminator": _LINE_END}
 
         def write(row: Any) -> bytes:
             line = io.StringIO(newline="")
             values = [each(value) for each, value in zip(fields, row, strict=True)]
             csv.writer(line, **dialect).writerow(values)
-            return line.getvalue().encode()
+            text = line.getvalue().removesuffix(_LINE_END) + str(settings["line"])
+            return text.encode()
 
         return write
 
 
+# Python quotes the characters of its line end, so that they can be in a value.
+_LINE_END = "\r\n"
 _DEFAULTS = {"delimiter": ",", "elements": ";", "escape": None, "quote": '"'}
 
 

@@ -64,6 +64,7 @@ class OperatorHost:
     order: Callable[[], EpochOrder]
     init_context: Callable[[], InitContext]
     batch: bool
+    """Whether the last watermark is the only one: until then time stands still."""
     watermark_interval: int
     """Milliseconds between two periodic watermarks; 0 if there are to be none."""
     unsay: Callable[[], None]
@@ -165,8 +166,9 @@ def close_function(function: Any) -> None:
 class OperatorDescription(Protocol):
     """What a graph node holds.
 
-    May have `timestamps`, true if records leave with timestamps that they did not come with, and
-    `needs_clock`, true if epochs must follow one another even while no records come.
+    May have `timestamps`, true if records leave with timestamps that they did not come with,
+    `needs_clock`, true if epochs must follow one another even while no records come, and
+    `first_in_batch`, the input that is read before the others in batch mode.
     """
 
     def open(self, host: OperatorHost) -> OpenOperator: ...
@@ -210,5 +212,6 @@ def opened(function: Any, host: OperatorHost, method: str) -> Callable[..., Any]
         open_function(function, host)
         bound: Callable[..., Any] = getattr(function, method)
         return bound
+    host.checkpoints.enlist(function)
     called: Callable[..., Any] = function
     return called

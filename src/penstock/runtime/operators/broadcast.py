@@ -41,6 +41,8 @@ class BroadcastProcess(MayHaveTimers):
 
     function: Any
     descriptors: tuple[MapStateDescriptor, ...]
+    first_in_batch: int = 1
+    """The broadcast side: in batch mode all of it comes before the data."""
 
     def open(self, host: OperatorHost) -> OpenOperator:
         function = self.function

@@ -31,7 +31,7 @@ from penstock.runtime.operators.base import (
     opened,
     passing,
 )
-from penstock.runtime.watermarks import MIN_TIMESTAMP, WATERMARK, Control
+from penstock.runtime.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, WATERMARK, Control
 from penstock.state.backend import KeyScope
 from penstock.state.keyed_state import KeyedState
 from penstock.state.timers import TimerTable
@@ -256,8 +256,16 @@ class Firing:
         return self._timers.event_timers.first(until)
 
     def processing_time(self) -> None:
+        self._fire_processing(self._timers.processing_timers.due(self._host.clock()))
+
+    def end_of_time(self) -> None:
+        """In batch mode the clock stands still until the input has ended, then all is due."""
+        if self._host.batch:
+            self._fire_processing(self._timers.processing_timers.rest())
+
+    def _fire_processing(self, due: Iterator[tuple[int, Any, bytes]]) -> None:
         scope = self._host.scope
-        for time, scope.key, _ in self._timers.processing_timers.due(self._host.clock()):
+        for time, scope.key, _ in due:
             scope.timestamp = None
             self._fire(time, TimeDomain.PROCESSING_TIME)
 
@@ -294,6 +302,8 @@ class ProcessOperator(FunctionOperator):
             self.time.watermark = time
             if self._firing is not None:
                 self._firing.event_time(time)
+                if time == MAX_TIMESTAMP:
+                    self._firing.end_of_time()
         self.pass_on(control)
 
     def next_timer(self, until: int) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.typeinfo import Types
 from penstock.datastream.state import ValueState, ValueStateDescriptor
 from penstock.runtime.operators.base import (
     FunctionOperator,
@@ -14,8 +15,10 @@ from penstock.runtime.operators.base import (
     opened,
     passing,
 )
+from penstock.runtime.watermarks import MAX_TIMESTAMP, WATERMARK, Control
 
 _STATE = "_reduced"
+_TIME = "_time"
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Reduce:
 
 
 class _FinalReduce(FunctionOperator):
-    """Holds back all but the last value of each key."""
+    """Holds back all but the last value of each key, which has the time of the last record."""
 
     def __init__(
         self,
@@ -61,20 +64,34 @@ class _FinalReduce(FunctionOperator):
         host: OperatorHost,
     ) -> None:
         current, update = state.value, state.update
+        times = host.context.get_state(ValueStateDescriptor(_TIME, Types.LONG()))
+        scope, keep_time = host.scope, times.update
 
         def process(value: Any) -> None:
             before = current()
             update(value if before is None else call(before, value))
+            if scope.timestamp is not None:
+                keep_time(scope.timestamp)
 
         super().__init__(function, process)
         self._host = host
         self._state = state
+        self._times = times
+        self._emitted = False
 
-    def finish(self) -> None:
-        keyed_state = self._host.keyed_state
+    def control(self, control: Control) -> None:
+        if control == (WATERMARK, MAX_TIMESTAMP) and not self._emitted:
+            self._emitted = True
+            self._emit_all()
+        super().control(control)
+
+    def next_timer(self, until: int) -> int | None:
+        return None
+
+    def _emit_all(self) -> None:
+        keyed_state, scope = self._host.keyed_state, self._host.scope
         assert keyed_state is not None
-        for key in keyed_state.all_keys(_STATE):
-            self._host.scope.key = key
+        for scope.key in keyed_state.all_keys(_STATE, self._host.make_room):
             value = self._state.value()
-            if value is not None:
-                self._host.emit(value)
+            scope.timestamp = self._times.value()
+            self._host.emit(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,8 @@ from penstock.runtime.watermarks import MAX_TIMESTAMP, WATERMARK
 
 # Between looks at how much is waiting to be sent.
 _CHUNK = 10_000
+# Until a source that has nothing just now is asked again, if its end is waited for.
+_WAIT_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,9 @@ class OpenPythonSource(OpenOperator):
         self._discovers = described.discovers
         self._time = None
         if assigned is not None:
-            self._time = SplitTime(assigned.strategy, host, self.control, described.discovers)
+            self._time = SplitTime(
+                assigned.strategy_of(host), host, self.control, described.discovers
+            )
         self.process = host.emit
         self._run = host.emit_run if self._time is None else self._time.run
         self._unfinished: set[str] | None = None
@@ -98,6 +103,26 @@ class OpenPythonSource(OpenOperator):
                 yield at
                 if not result.records or result.paused or time.monotonic() > deadline:
                     break
+
+    def read_all(
+        self, splits: list[SplitPosition], skip: bool, count: Callable[[int], None]
+    ) -> Iterator[SplitPosition]:
+        """Read every split to its end, waiting for what is not there yet."""
+        found = 0
+
+        def counted(records: int) -> None:
+            nonlocal found
+            found += records
+            count(records)
+
+        while splits := [split for split in splits if not split.finished]:
+            found, reached = 0, {split.split.split_id: split for split in splits}
+            for at in self.read(splits, _CHUNK * len(splits), skip, counted, math.inf):
+                reached[at.split.split_id] = at
+                yield at
+            splits = list(reached.values())
+            if not found:
+                time.sleep(_WAIT_SECONDS)
 
     def _begin(self, unfinished: list[str]) -> None:
         self._unfinished = set(unfinished)

@@ -7,7 +7,7 @@ import pickle
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from operator import index
 from typing import Any
@@ -55,9 +55,24 @@ class AssignTime:
         return strategy.kind is WatermarkKind.BOUNDED and strategy.timestamp_assigner is None
 
     def open(self, host: OperatorHost) -> OpenOperator:
+        strategy = self.strategy_of(host)
         if host.roving:
-            return _OpenRoving(self.strategy, host)
-        return _OpenAssignTime(self.strategy, host)
+            return _OpenRoving(strategy, host)
+        return _OpenAssignTime(strategy, host)
+
+    def strategy_of(self, host: OperatorHost) -> WatermarkStrategy:
+        """In batch mode there are timestamps, but no watermark before the end."""
+        if not host.batch:
+            return self.strategy
+        ingestion = self.strategy.kind is WatermarkKind.INGESTION
+        return replace(
+            self.strategy,
+            # Of both kinds a generator is only heard when it is asked, and that is never.
+            kind=WatermarkKind.INGESTION if ingestion else WatermarkKind.BOUNDED,
+            generator=None,
+            idle_timeout_millis=None,
+            alignment=None,
+        )
 
 
 class Stamper(OpenOperator):

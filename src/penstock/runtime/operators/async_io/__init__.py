@@ -50,6 +50,8 @@ class _OpenAsyncWait(OpenOperator):
         self._queue: CallQueue = OrderedQueue() if described.ordered else UnorderedQueue()
         self._scope = host.scope
         self._emit, self._emit_run = host.emit, host.emit_run
+        # Its hooks are called in the task's thread, which is no matter: no call is under way then.
+        host.checkpoints.enlist(described.function)
         settings = CallSettings(described.timeout_millis, described.strategy)
         self._calls = AsyncCalls(described.function, settings, host.context, host.stopped)
         self.process = self._process

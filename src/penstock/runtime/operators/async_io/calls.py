@@ -1,9 +1,9 @@
 """The calls of an asynchronous function: an event loop in a thread of its own.
 
-All of the function's code runs in that thread, `open`, `timeout` and `close` included. The task's
-thread hands records over and fetches answers; both go in batches, since waking a thread costs more
-than a call. A blocked loop cannot even notice that a call takes too long, so the task's thread
-looks after it.
+The function's code runs in that thread, `open`, `timeout` and `close` included, all but what takes
+part in checkpoints. The task's thread hands records over and fetches answers; both go in batches,
+since waking a thread costs more than a call. A blocked loop cannot even notice that a call takes
+too long, so the task's thread looks after it.
 """
 
 from __future__ import annotations
@@ -94,11 +94,10 @@ class AsyncCalls:
             target=self._main, name=f"penstock async {self._name}", daemon=True
         )
         self._thread.start()
-        try:
-            self._in_loop(function.open, context)
-        except BaseException:
+        failed = self._in_loop(function.open, context)
+        if failed is not None:
             self._end()
-            raise
+            raise failed
 
     # The task's thread
 
@@ -152,8 +151,9 @@ class AsyncCalls:
         """Give up what is under way, close the function, end the thread."""
         if not self._thread.is_alive():
             return
+        failed = None
         try:
-            self._in_loop(self._shut_down, seconds=_CLOSE_SECONDS)
+            failed = self._in_loop(self._shut_down, seconds=_CLOSE_SECONDS)
         except concurrent.futures.TimeoutError:
             _log.warning(
                 "operator %r: its asynchronous function did not close within %g s (at %s) and is "
@@ -162,8 +162,9 @@ class AsyncCalls:
                 _CLOSE_SECONDS,
                 self._blocked_at() or "a line that is not known",
             )
-        finally:
-            self._end()
+        self._end()
+        if failed is not None:
+            raise failed
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -171,8 +172,8 @@ class AsyncCalls:
 
     def _in_loop(
         self, method: Callable[..., Any], *arguments: Any, seconds: float | None = None
-    ) -> None:
-        """Call it in the loop's thread, and await it if it is a coroutine."""
+    ) -> BaseException | None:
+        """Call it in the loop's thread, and await it if it is a coroutine; what it raised."""
 
         async def outcome() -> BaseException | None:
             try:
@@ -183,9 +184,7 @@ class AsyncCalls:
                 return error  # a SystemExit that a task raises ends the loop
             return None
 
-        found = asyncio.run_coroutine_threadsafe(outcome(), self._loop).result(seconds)
-        if found is not None:
-            raise found
+        return asyncio.run_coroutine_threadsafe(outcome(), self._loop).result(seconds)
 
     # The loop's thread
 

@@ -25,7 +25,6 @@ from penstock.runtime.operators.windows.merging import WindowSet
 from penstock.runtime.operators.windows.namespaces import window_bytes, window_of
 from penstock.runtime.operators.windows.trigger_context import AssignerContext, TriggerContext
 from penstock.runtime.watermarks import WATERMARK, Control
-from penstock.state.timers import TimerTable
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
@@ -193,29 +192,28 @@ class GeneralWindows(OpenOperator):
             self._trigger_context.delete_processing_time_timer(time)
 
     def begin_epoch(self) -> None:
-        context, trigger = self._trigger_context, self._trigger
-        self._fire_due(
-            context.processing_timers,
-            self._host.clock(),
-            trigger.on_processing_time,
-            cleans=not self._event_time,
-        )
+        self._fire_processing(self._trigger_context.processing_timers.due(self._host.clock()))
 
     def control(self, control: Control) -> None:
         kind, time = control
         if kind == WATERMARK:
             self.time.watermark = time
             context, trigger = self._trigger_context, self._trigger
-            self._fire_due(
-                context.event_timers, time, trigger.on_event_time, cleans=self._event_time
-            )
+            due = context.event_timers.due(time)
+            self._fire(due, trigger.on_event_time, cleans=self._event_time)
+            if time == MAX_LONG_VALUE and self._host.batch:
+                # The clock stood still until now, and then all is due.
+                self._fire_processing(context.processing_timers.rest())
         self.pass_on(control)
 
     def next_timer(self, until: int) -> int | None:
         return self._trigger_context.event_timers.first(until)
 
-    def _fire_due(self, timers: TimerTable, until: int, ask: Any, cleans: bool) -> None:
-        for time, key, namespace in timers.due(until):
+    def _fire_processing(self, due: Iterator[tuple[int, Any, bytes]]) -> None:
+        self._fire(due, self._trigger.on_processing_time, cleans=not self._event_time)
+
+    def _fire(self, due: Iterator[tuple[int, Any, bytes]], ask: Any, cleans: bool) -> None:
+        for time, key, namespace in due:
             self._scope.key = key
             self._scope.timestamp = None
             window = window_of(namespace)

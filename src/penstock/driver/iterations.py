@@ -1,0 +1,126 @@
+"""The loops of a job as the driver sees them: what is in each, whether it has ended, and since when
+it turns without input. Knows neither tasks nor executors.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from penstock.runtime.epoch import Acknowledgement
+from penstock.runtime.input_time import sources_of
+from penstock.runtime.operators.iteration import LoopHead
+from penstock.runtime.physical import PhysicalOperator, PhysicalPlan, Vertex
+from penstock.storage.file_info import FileInfo
+from penstock.storage.manifest import LoopState, Manifest
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LoopReport:
+    """One loop after an epoch."""
+
+    records: int
+    """How many go round once more."""
+    turns_without_input: int
+    """How many epochs in a row it has had records while no source gave any."""
+
+
+class Iterations:
+    """Lives as long as the driver: after a restart, turns and waiting are counted anew."""
+
+    def __init__(
+        self,
+        plan: PhysicalPlan,
+        warn_after_turns: int = 0,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._now = now
+        self._warn_after = warn_after_turns
+        heads = [vertex for vertex in plan.vertices if vertex.feedback]
+        self._heads = {vertex.operators[0].uid: vertex for vertex in heads}
+        self._inputs = {
+            vertex.index: frozenset[int]().union(
+                *(sources_of(plan, plan.edges[index].source) for index in vertex.inputs)
+            )
+            for vertex in heads
+        }
+        self._sources = {vertex.uid for vertex in plan.at_level(0)}
+        self._ended: frozenset[int] = frozenset()
+        self._turns = dict.fromkeys(self._heads, 0)
+        self._empty_since: float | None = None
+        self._most_wait = max((_head(v).max_wait_millis for v in heads), default=0) / 1000
+
+    # Before an epoch
+
+    def ended(self, base: Manifest | None) -> list[int]:
+        """The heads that have no more to give: nothing is in their loop, and by the base's epoch
+        all that they get records from had ended."""
+        loops = {} if base is None else base.loops
+        return [
+            vertex.index
+            for uid, vertex in self._heads.items()
+            if uid not in loops and self._inputs[vertex.index] <= self._ended
+        ]
+
+    def over(self, base: Manifest | None) -> bool:
+        """Whether the job may end as far as its loops are concerned, when its input has ended."""
+        if base is not None and base.loops:
+            self._empty_since = None
+            return False
+        if not self._most_wait:
+            return True
+        if self._empty_since is None:
+            self._empty_since = self._now()
+        return self._now() - self._empty_since >= self._most_wait
+
+    # After one
+
+    def stored(self, acknowledgements: Iterable[Acknowledgement]) -> dict[str, LoopState]:
+        """What goes round once more, by the uid of the loop's head."""
+        found: dict[str, LoopState] = {}
+        # In an order of its own: how tasks happened to end must not show in what follows.
+        for a in sorted(acknowledgements, key=lambda a: (a.vertex, a.subtask)):
+            for uid, sent in a.loops.items():
+                if sent["files"]:
+                    before = found.get(uid, LoopState(0, ()))
+                    files = tuple(FileInfo.from_json(file) for file in sent["files"])
+                    records = before.records + sent["records"]
+                    found[uid] = LoopState(records, before.files + files)
+        return found
+
+    def learn(
+        self, ended: Collection[int], manifest: Manifest, records_in: Mapping[str, int]
+    ) -> dict[str, LoopReport]:
+        """An epoch has been committed, whose order said what had ended before it."""
+        self._ended = frozenset(ended)
+        read = any(records_in.get(uid, 0) for uid in self._sources)
+        reports = {}
+        for uid, vertex in self._heads.items():
+            loop = manifest.loops.get(uid, LoopState(0, ()))
+            self._turns[uid] = self._turns[uid] + 1 if loop.records and not read else 0
+            if self._warn_after and self._turns[uid] == self._warn_after:
+                _warn(vertex.operators[0], loop.records, self._warn_after)
+            reports[uid] = LoopReport(loop.records, self._turns[uid])
+        return reports
+
+
+def _head(vertex: Vertex) -> LoopHead:
+    head = vertex.operators[0].operator
+    assert isinstance(head, LoopHead)
+    return head
+
+
+def _warn(head: PhysicalOperator, records: int, turns: int) -> None:
+    _log.warning(
+        "%s (%s) has turned %d times without input and still has %d records in its loop; if it "
+        "does not come to an end, look at what lets records out of it: what is given to "
+        "close_with(...) must not take all of them",
+        head.name,
+        head.location,
+        turns,
+        records,
+    )

@@ -1,0 +1,117 @@
+"""Records on their way from the end of a loop back to its head.
+
+They leave as payloads like those of any edge, and rest in files of the checkpoint, which the head's
+subtasks read in the next epoch. Key groups deal the payloads out to those, whatever their number is
+by then: a payload has one of the groups of the subtask it is for, and the groups of a file grow
+with its payloads, so that these are read in the order in which they were sent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from penstock.errors import CheckpointError, CheckpointUnwritableError
+from penstock.runtime.payload import HEADER_SIZE, Body, Row, decode_body
+from penstock.runtime.physical import JobSettings, PhysicalEdge, PhysicalPlan, Vertex
+from penstock.runtime.writers import Outbox
+from penstock.state.key_groups import UPPER_BOUND, key_group_range
+from penstock.storage.checkpoint_layout import loop_path
+from penstock.storage.crash_points import reach
+from penstock.storage.entries import Entry
+from penstock.storage.file_info import FileInfo
+from penstock.storage.filesystem import filesystem_for
+from penstock.storage.manifest import Manifest
+from penstock.storage.table_file import read_columns, write_table_file
+
+STATE_NAME = "records in the loop"
+
+# A file has about this many bytes; also what a reader holds.
+_FILE_BYTES = 16 << 20
+
+
+@dataclass
+class LoopFiles:
+    """The files that one subtask writes in an epoch, for all loops that it ends."""
+
+    settings: JobSettings
+    vertex: str
+    subtask: int
+    epoch: int = 0
+    token: str = ""
+    written: dict[str, list[FileInfo]] = field(default_factory=dict)
+    """By the uid of the loop's head."""
+
+    def begin(self, epoch: int, token: str) -> None:
+        self.epoch, self.token = epoch, token
+        self.written = {}
+
+    def write(self, head: str, parallelism: int, rows: list[Row]) -> None:
+        reach("task.before_loop")
+        fs, root = filesystem_for(self.settings.root)
+        part = sum(map(len, self.written.values()))
+        path = loop_path(self.epoch, self.vertex, self.subtask, self.token, part)
+        try:
+            info = write_table_file(
+                fs, root, path, entries_of(head, parallelism, rows), kind="loop"
+            )
+        except CheckpointError:
+            raise
+        except OSError as error:
+            raise CheckpointUnwritableError.at(path, error) from error
+        self.written.setdefault(head, []).append(info)
+        reach("task.after_loop")
+
+
+class LoopOutbox(Outbox):
+    """What a task sends back to the head of one loop."""
+
+    def __init__(self, plan: PhysicalPlan, edge: PhysicalEdge, files: LoopFiles) -> None:
+        super().__init__()
+        head = plan.vertices[edge.target]
+        self.head = head.operators[0].uid
+        self._parallelism = head.parallelism
+        self._files = files
+
+    def post(self, partition: int, producer: int, payload: bytes) -> None:
+        super().post(partition, producer, payload)
+        if self.bytes >= _FILE_BYTES:
+            self.store()
+
+    def store(self) -> None:
+        """Write what has been posted since the last time."""
+        if rows := self.take():
+            self._files.write(self.head, self._parallelism, rows)
+
+
+def entries_of(head: str, parallelism: int, rows: list[Row]) -> list[Entry]:
+    """The rows of a file, without the payloads' headers: those only mean something in their run."""
+    receivers = Counter(row.partition for row in rows)
+    seen: Counter[int] = Counter()
+    entries = []
+    for row in rows:
+        first, last = key_group_range(row.partition, UPPER_BOUND, parallelism)
+        group = first + seen[row.partition] * (last - first + 1) // receivers[row.partition]
+        seen[row.partition] += 1
+        key = row.sequence.to_bytes(4, "big")
+        entries.append(Entry(group, head, STATE_NAME, key, b"", b"", row.payload[HEADER_SIZE:]))
+    return entries
+
+
+def came_back(
+    settings: JobSettings, manifest: Manifest, head: Vertex, subtask: int
+) -> Iterator[Body]:
+    """What the loop has sent back to one subtask of its head in the manifest's epoch."""
+    loop = manifest.loops.get(head.operators[0].uid)
+    if loop is None:
+        return
+    fs, root = filesystem_for(settings.root)
+    mine = key_group_range(subtask, UPPER_BOUND, head.parallelism)
+    for file in loop.files:
+        if not file.overlaps(mine, None):
+            continue
+        for columns in read_columns(fs, root, file):
+            for group, payload in zip(columns.key_group, columns.value, strict=True):
+                if mine[0] <= group <= mine[1] and payload is not None:
+                    yield decode_body(payload, at=0)
