@@ -40,7 +40,7 @@ EXAMPLES = (
 def main() -> int:
     arguments = _arguments()
     python = _pyflink(arguments.venv)
-    programs = arguments.programs or [*_examples(python), *sorted(OWN.glob("*.py"))]
+    programs = arguments.programs or [*_examples(python), *_own()]
     differing = 0
     for program in programs:
         theirs = _printed([str(python), str(program)], python.parent, {})
@@ -48,12 +48,18 @@ def main() -> int:
         ours = _printed(command, None, {"PENSTOCK_EXECUTOR": arguments.executor})
         same = theirs == ours
         differing += not same
-        print(f"{'same  ' if same else 'DIFFER'} {sum(theirs.values()):4} lines  {program}")
+        verdict = "same  " if same else "DIFFER"
+        print(f"{verdict} {sum(theirs.values()):4} lines  {program}", flush=True)
         for sign, lines in (("-", theirs - ours), ("+", ours - theirs)):
             for line in sorted(lines.elements()):
                 print(f"       {sign} {line}")
     print(f"{len(programs) - differing} of {len(programs)} programs print the same")
     return 1 if differing else 0
+
+
+def _own() -> list[Path]:
+    """PyFlink does not send the modules beside a program, of which one of them consists."""
+    return sorted(path for path in OWN.glob("*.py") if path.name != "all_programs.py")
 
 
 def _arguments() -> argparse.Namespace:

@@ -47,9 +47,6 @@ ABSENT_MODULES = {
     "penstock.datastream.connectors.elasticsearch": f"{_WRAPS_JAVA}Spark's: "
     + _SPARK_SINK.format("es")
     + f" to write a bounded stream, {_OWN_SINK}",
-    "penstock.datastream.connectors.hybrid_source": "sources are read side by side here, and none "
-    "waits for another's end; use union(...) of both, and in_event_time_order() behind key_by if "
-    "the old records must come first",
     "penstock.datastream.connectors.jdbc": later("G4"),
     "penstock.datastream.connectors.kafka": "the source comes with row G1 of docs/features.md, the "
     "sink with row G2; until then " + _SPARK_SOURCE.format("kafka"),

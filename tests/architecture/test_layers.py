@@ -27,7 +27,7 @@ LAYERS = [
     {"penstock.datastream.stream_execution_environment", "penstock.datastream.data_stream",
      "penstock.datastream._data_stream", "penstock.datastream.keyed_stream",
      "penstock.datastream.data_stream_sink", "penstock.datastream._operator_settings",
-     "penstock.datastream._environment_settings",
+     "penstock.datastream._environment_settings", "penstock.datastream._dependency_settings",
      "penstock.datastream._stream_arguments", "penstock.datastream._side_arguments",
      "penstock.datastream.spark_interface",
      "penstock.datastream._rolling_aggregates",

@@ -15,6 +15,10 @@ from pathlib import Path
 import pytest
 
 PROGRAMS = Path(__file__).parent / "programs" / "for_pyflink"
+QUICK_JVM = {
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
+    "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false pyspark-shell",
+}
 SOURCES = Path(__file__).parents[2] / "src"
 
 PRINTED = {
@@ -72,24 +76,15 @@ PRINTED = {
 }
 # Not in batch mode there, so every word counts up.
 WORDS = [
-    f"words> ({word},{count})"
-    for word, most in {
-        "and": 1,
-        "is": 2,
-        "out": 2,
-        "over": 2,
-        "rain": 1,
-        "sun": 1,
-        "the": 2,
-    }.items()
-    for count in range(1, most + 1)
+    *(f"words> ({word},1)" for word in ("and", "is", "out", "over", "rain", "sun", "the")),
+    *(f"words> ({word},2)" for word in ("is", "out", "over", "the")),
 ]
 
 
 def run(executor: str, directory: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "penstock", "run", *command],
-        env={**os.environ, "PENSTOCK_EXECUTOR": executor, "PYTHONPATH": str(SOURCES)},
+        env={**os.environ, **QUICK_JVM, "PENSTOCK_EXECUTOR": executor, "PYTHONPATH": str(SOURCES)},
         cwd=directory,
         capture_output=True,
         text=True,

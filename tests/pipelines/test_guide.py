@@ -20,6 +20,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide"
         "operator-state.md",
         "runtime-modes.md",
         "side-inputs.md",
+        "splitting.md",
         "windows.md",
     ],
 )

@@ -171,14 +171,14 @@ class DataStream(OperatorSettings, OldStreamMethods):
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """The same records with timestamps, and watermarks between them."""
-        before = self._env._graph.node(self._edges[0].source)
-        node = self._add(
-            "Timestamps/Watermarks",
-            time_assigner(watermark_strategy),
-            # As many as before: mixing records of several subtasks would disturb their order.
-            parallelism=before.fixed_parallelism or before.parallelism,
-        )
+        assigner = time_assigner(watermark_strategy)
+        node = self._add("Timestamps/Watermarks", assigner, parallelism=self._parallelism_before())
         return DataStream(self._env, (Edge(node.id),), self._type)
+
+    def _parallelism_before(self) -> int | None:
+        """As many subtasks as before, for who must not mix their records: that disturbs order."""
+        before = self._env._graph.node(self._edges[0].source)
+        return before.fixed_parallelism or before.parallelism
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
         """The records for which the function is true."""

@@ -24,7 +24,12 @@ class SplitStream(DataStream):
     ) -> None:
         super().__init__(origin._env, origin._edges, origin._type)
         self._selector = function_or_callable("split", OutputSelector, selector)
-        self._node: Node = origin._add("Split", Process(self._function({})), helper=True)
+        self._node: Node = origin._add(
+            "Split",
+            Process(self._function({})),
+            helper=True,
+            parallelism=origin._parallelism_before(),
+        )
         self._outputs: dict[str, frozenset[str]] = {}
         """By side output, the names that lead there."""
 

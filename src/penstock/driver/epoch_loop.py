@@ -21,7 +21,7 @@ from penstock.driver.committers import Prepared, prepared_by, stored_in
 from penstock.driver.iterations import Iterations, LoopReport
 from penstock.driver.side_inputs import SideInputs, SideInputStatus
 from penstock.driver.source_time import SourceTime
-from penstock.driver.splits import FoundSplits
+from penstock.driver.splits import SplitDiscovery
 from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.sinks import WriteSink
@@ -105,13 +105,12 @@ class EpochLoop:
         self._checkpointed = float("-inf")
         # What was prepared and could not be committed; unknown until the base has been seen to.
         self._uncommitted: Prepared | None = {} if base is None else None
+        self._splits = SplitDiscovery(plan, log.fs, log.layout)
         self._time = SourceTime(plan)
         self._side_inputs = side_inputs or SideInputs((), log.fs, log.layout.side_inputs, 0)
         self._iterations = Iterations(plan, warn_after_turns)
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
-        self.look_for_splits: Callable[[], FoundSplits] = dict
-        """Asks the sources whether there is more to read."""
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
 
@@ -155,8 +154,11 @@ class EpochLoop:
         return self.base is not None and bool(self.base.loops)
 
     def _read_to_its_end(self, head: PhysicalOperator) -> bool:
-        finished = (self._is_read(head.uid, s.split_id) for s in self.plan.splits[head.uid])
-        return bool(head.operator.bounded) and all(finished)
+        if not head.operator.bounded or head.uid in self._splits.more_to_come():
+            return False
+        planned = (split.split_id for split in self.plan.splits[head.uid])
+        known = (*planned, *self._splits.found().get(head.uid, ()))
+        return all(self._is_read(head.uid, split) for split in known)
 
     def _is_read(self, uid: str, split: str) -> bool:
         return self._positions(uid).get(split, ("", False))[1]
@@ -257,7 +259,7 @@ class EpochLoop:
         epoch = 0 if base is None else base.epoch + 1
         positions = {}
         tokens = {}
-        found = self.look_for_splits()
+        found = self._splits.look(self._is_read)
         if base is not None:
             for uid, source in base.sources.items():
                 known = found.get(uid, {})
@@ -282,6 +284,7 @@ class EpochLoop:
                 uid: [told for split, told in splits.items() if not self._is_read(uid, split)]
                 for uid, splits in found.items()
             },
+            more_to_come=self._splits.more_to_come(),
             ended=self._ended(batch),
             times={} if self.plan.settings.batch else self._time.times(clock),
             slowest=self._time.slowest(),

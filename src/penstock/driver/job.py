@@ -32,7 +32,7 @@ from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
 from penstock.driver.side_inputs import SideInputs, side_inputs_of
-from penstock.driver.splits import SplitDiscovery, with_splits
+from penstock.driver.splits import with_splits
 from penstock.errors import (
     AsyncTimeoutError,
     CheckpointMismatchError,
@@ -240,7 +240,6 @@ class Job:
                 self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
             )
             loop.transform = keeper.transform
-            loop.look_for_splits = SplitDiscovery(plan, self._fs, self.layout).look
             self.status = JobStatus.RUNNING
             try:
                 self._run_with_restarts(plan, plan_path, loop)
@@ -384,7 +383,8 @@ class RunningJob(JobClient):
         try:
             result = self.job.run()
         except BaseException as error:
-            self._result.set_exception(error)
+            _log.debug("job %s failed", self.job.name, exc_info=True)
+            self._result.set_exception(_for_users(error))
         else:
             if self.job.status is JobStatus.CANCELED:
                 self._result.set_exception(JobCancelledError.of(self.job.name))
@@ -442,7 +442,17 @@ class RunningJob(JobClient):
             self.job.interrupt()
             self._thread.join()
             raise
+        error = self._result.exception()
+        if error is not None:
+            raise error
         return self._result.result()
+
+
+def _for_users(error: BaseException) -> BaseException:
+    """Our errors name the user's line; the way there through the engine would only bury it."""
+    if isinstance(error, UserFunctionError):
+        error.with_cause()
+    return error.with_traceback(None) if isinstance(error, PenstockError) else error
 
 
 def _refuse_recovery_path(configuration: Configuration) -> None:

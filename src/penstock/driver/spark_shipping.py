@@ -42,9 +42,8 @@ def python_for(session: SparkSession, dependencies: Dependencies) -> str | None:
     command = dependencies.executable
     if command is None:
         return None
-    local = (
-        session.sparkContext.master.startswith("local[") or session.sparkContext.master == "local"
-    )
+    master = str(session.sparkContext.master)
+    local = master == "local" or master.startswith("local[")
     for archive in dependencies.archives:
         if command.startswith(archive.target + os.sep):
             inside = _sent_name(archive) + command[len(archive.target) :]

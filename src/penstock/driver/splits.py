@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -53,6 +53,8 @@ def with_splits(
         # Without an epoch nothing has been read, so what an earlier start made binds nobody.
         stored = _read(fs, path) if base is not None else None
         cut = _cut(head, stored, vertex.parallelism)
+        if plan.settings.batch:
+            cut = _whole(head, cut)
         fs.write(path, _pickled(cut, head))
         splits[head.uid] = cut.splits
         if base is not None and stored is not None:
@@ -61,37 +63,58 @@ def with_splits(
 
 
 class SplitDiscovery:
-    """Asks the sources of a plan that find further splits, each at its interval."""
+    """Asks the sources of a plan that have further splits: each at its interval, or when it has
+    been read as far as it is known."""
 
     def __init__(self, plan: PhysicalPlan, fs: FileSystem, layout: CheckpointLayout) -> None:
         self._watched = [
-            _Watched(vertex.operators[0], _path(layout, vertex), fs)
+            _Watched(vertex, _path(layout, vertex), fs)
             for vertex in plan.vertices
-            if getattr(vertex.operators[0].operator, "discovers", False)
+            if _is_watched(vertex.operators[0], plan)
         ]
 
-    def look(self) -> FoundSplits:
-        """All that were found since the start; those that are due look for more first."""
+    def look(self, is_read: Callable[[str, str], bool]) -> FoundSplits:
+        """All that were found since the start; those that are due look for more first.
+
+        `is_read` tells by source and split whether it has been read to its end.
+        """
         for watched in self._watched:
-            watched.look_if_due()
+            watched.look_if_due(is_read)
+        return self.found()
+
+    def found(self) -> FoundSplits:
+        """All that were found since the start."""
         return {watched.uid: watched.found for watched in self._watched}
+
+    def more_to_come(self) -> tuple[str, ...]:
+        """The sources that have more when all that is known of them has been read."""
+        return tuple(watched.uid for watched in self._watched if watched.has_more)
 
 
 class _Watched:
     """One source that is asked again."""
 
-    def __init__(self, head: PhysicalOperator, path: str, fs: FileSystem) -> None:
+    def __init__(self, vertex: Vertex, path: str, fs: FileSystem) -> None:
+        head = vertex.operators[0]
         self.uid = head.uid
         self.found: dict[str, tuple[int, str]] = {}
         self._head = head
+        self._parallelism = vertex.parallelism
         self._path = path
         self._fs = fs
         cut = _read(fs, path)
         assert cut is not None
         self._cut = cut
         self._looked = time.monotonic()
+        self.has_more = _has_more(head, cut.splits)
 
-    def look_if_due(self) -> None:
+    def look_if_due(self, is_read: Callable[[str, str], bool]) -> None:
+        if self._head.operator.discovers:
+            self._look_at_intervals()
+        if self.has_more and all(is_read(self.uid, s.split_id) for s in self._cut.splits):
+            self._add(_next(self._head, self._cut.splits, self._parallelism))
+
+    def _look_at_intervals(self) -> None:
         source = self._head.operator.source
         now = time.monotonic()
         if now - self._looked < source.discovery_interval:
@@ -101,12 +124,35 @@ class _Watched:
             more = source.discover_splits(known, self._cut.parallelism)
             more = _checked(more, "discover_splits", known)
         self._looked = now
-        if more:
-            cut = _Cut(self._cut.parallelism, (*known, *more))
-            self._fs.write(self._path, _pickled(cut, self._head))
-            self._cut = cut
-            for number, split in enumerate(more, len(known)):
-                self.found[split.split_id] = (number, split_text(split))
+        self._add(more)
+
+    def _add(self, more: tuple[Split, ...]) -> None:
+        if not more:
+            return
+        known = self._cut.splits
+        cut = _Cut(self._cut.parallelism, (*known, *more))
+        self._fs.write(self._path, _pickled(cut, self._head))
+        self._cut = cut
+        self.has_more = _has_more(self._head, cut.splits)
+        for number, split in enumerate(more, len(known)):
+            self.found[split.split_id] = (number, split_text(split))
+
+
+def _is_watched(head: PhysicalOperator, plan: PhysicalPlan) -> bool:
+    if not isinstance(head.operator, PythonSource):
+        return False
+    return head.operator.discovers or _has_more(head, plan.splits[head.uid])
+
+
+def _has_more(head: PhysicalOperator, known: tuple[Split, ...]) -> bool:
+    with user_code_of(head):
+        return bool(head.operator.source.has_more(known))
+
+
+def _next(head: PhysicalOperator, known: tuple[Split, ...], parallelism: int) -> tuple[Split, ...]:
+    with user_code_of(head):
+        more = head.operator.source.next_splits(known, parallelism)
+        return _checked(more, "next_splits", known)
 
 
 def _path(layout: CheckpointLayout, vertex: Vertex) -> str:
@@ -118,10 +164,25 @@ def _cut(head: PhysicalOperator, stored: _Cut | None, parallelism: int) -> _Cut:
     # Under the parallelism of the first start, so that the cuts of an unchanged source are equal.
     parallelism = parallelism if stored is None else stored.parallelism
     with user_code_of(head):
-        splits = _checked(source.create_splits(parallelism), "create_splits")
-        if stored is not None:
-            splits = _checked(source.resume(list(stored.splits), list(splits)), "resume")
+        if stored is None:
+            return _Cut(parallelism, _checked(source.create_splits(parallelism), "create_splits"))
+        made = source.current_splits(stored.splits, parallelism)
+        current = _checked(made, "create_splits")
+        splits = _checked(source.resume(list(stored.splits), list(current)), "resume")
     return _Cut(parallelism, splits)
+
+
+def _whole(head: PhysicalOperator, cut: _Cut) -> _Cut:
+    """With all that is to come: one epoch reads it."""
+    while _has_more(head, cut.splits):
+        more = _next(head, cut.splits, cut.parallelism)
+        if not more:
+            raise InvalidProgramError(
+                f"source {head.name!r} ({head.location}) has more, and next_splits() gives none; "
+                "in BATCH mode all splits must be there at the start"
+            )
+        cut = _Cut(cut.parallelism, (*cut.splits, *more))
+    return cut
 
 
 def _checked(made: Any, method: str, known: Iterable[Split] = ()) -> tuple[Split, ...]:

@@ -27,6 +27,8 @@ class EpochOrder:
     """Source uid and split id → (position, finished)."""
     splits: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """Source uid → splits that it has found since the plan was made: number, pickled in base64."""
+    more_to_come: tuple[str, ...] = ()
+    """Uids of the sources that have further splits when the known ones have been read."""
     ended: tuple[int, ...] = ()
     """The source vertices that have been read to their end."""
     times: dict[str, tuple[int, bool]] = field(default_factory=dict)
@@ -46,6 +48,7 @@ class EpochOrder:
     def from_text(cls, text: str) -> EpochOrder:
         data = json.loads(text)
         data["frozen_edges"] = tuple(data["frozen_edges"])
+        data["more_to_come"] = tuple(data["more_to_come"])
         data["ended"] = tuple(data["ended"])
         if data["farewell"] is not None:
             data["farewell"] = tuple(data["farewell"])

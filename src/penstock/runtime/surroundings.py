@@ -7,6 +7,7 @@ called like the other's; so what one has loaded is set aside while the other is 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import sys
@@ -29,6 +30,8 @@ class Surroundings:
     def enter(self, root: str) -> None:
         """Make this the surroundings; costs nothing if it is already."""
         global _entered
+        if not os.path.isabs(root):  # Spark's may be relative to where the worker was started
+            root = os.path.join(_home(), root)
         if _entered == (self, root):
             return
         _leave()
@@ -41,6 +44,7 @@ class Surroundings:
         importlib.invalidate_caches()
         sys.modules.update(_set_aside.pop((self, root), {}))
         if self.archives:
+            _home()
             os.chdir(self._working_directory(root))
 
     def paths(self, root: str) -> list[str]:
@@ -52,13 +56,18 @@ class Surroundings:
             link = os.path.join(directory, target)
             os.makedirs(os.path.dirname(link), exist_ok=True)
             with contextlib.suppress(FileExistsError):  # another worker was faster
-                os.symlink(os.path.abspath(os.path.join(root, name)), link)
+                os.symlink(os.path.join(root, name), link)
         return directory
 
 
 _entered: tuple[Surroundings, str] = (Surroundings(), "")
 _set_aside: dict[tuple[Surroundings, str], dict[str, ModuleType]] = {}
-_home = os.getcwd()
+
+
+@functools.cache
+def _home() -> str:
+    """Where the worker was started; asked before it goes anywhere else."""
+    return os.getcwd()
 
 
 def _leave() -> None:
@@ -72,7 +81,7 @@ def _leave() -> None:
             del sys.modules[name]
         _set_aside[_entered] = loaded
     if left.archives:
-        os.chdir(_home)
+        os.chdir(_home())
 
 
 def _is_from(module: ModuleType, paths: list[str]) -> bool:

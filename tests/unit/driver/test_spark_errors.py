@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.driver.spark_errors import engine_error
+from penstock.errors import InvalidProgramError
 
 _TEXT = """An error occurred while calling o71.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: disk full
@@ -28,3 +29,29 @@ def test_known_causes_come_first_and_the_text_stays():
 
 def test_an_error_without_words():
     assert "no reason given" in str(engine_error(RuntimeError()))
+
+
+_IN_PYTHON = """An error occurred while calling o71.collectToPython.
+: org.apache.spark.SparkException: in a worker: Traceback (most recent call last):
+  File "stages.py", line 1, in __call__
+    plan = self.plan.load()
+  File "plan_file.py", line 64, in load_plan
+    program = cloudpickle.loads(content)
+{error}
+ SQLSTATE: 38000
+\tat org.apache.spark.Somewhere.something(Somewhere.scala:1)
+"""
+
+
+def test_what_python_says_is_better_than_that_it_says_something():
+    text = _IN_PYTHON.format(error="zlib.error: Error -3: bad data")
+    assert str(engine_error(RuntimeError(text))) == (
+        "Spark could not run the epoch: zlib.error: Error -3: bad data"
+    )
+
+
+def test_a_module_that_workers_do_not_have():
+    text = _IN_PYTHON.format(error="ModuleNotFoundError: No module named 'mine'")
+    error = engine_error(RuntimeError(text))
+    assert isinstance(error, InvalidProgramError)
+    assert "No module named 'mine'; modules beside the program are sent" in str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Start:
         self.log = CheckpointLog(fs, layout)
 
     def found(self) -> list[str]:
-        return list(self.discovery.look().get("source", ()))
+        return list(self.discovery.look(lambda uid, split: False).get("source", ()))
 
     def planned(self) -> list[str]:
         return [split.split_id for split in self.plan.splits["source"]]
@@ -96,7 +97,7 @@ def test_a_source_that_ends_is_not_asked(tmp_path: Path, plan_of: Any) -> None:
     source.boundedness = Boundedness.BOUNDED
     start = Start(tmp_path, plan_of, source)
     names.append("a")
-    assert start.discovery.look() == {}
+    assert start.discovery.look(lambda uid, split: True) == {}
 
 
 def test_the_order_tells_what_is_to_be_read(tmp_path: Path, plan_of: Any) -> None:
@@ -114,7 +115,6 @@ def test_the_order_tells_what_is_to_be_read(tmp_path: Path, plan_of: Any) -> Non
 
     mode = CheckpointingMode.EXACTLY_ONCE
     loop = EpochLoop(start.plan, start.log, None, mode, lambda _: None, lambda _: None)
-    loop.look_for_splits = start.discovery.look
     for more in ([], ["b", "c"], []):
         names += more
         loop.close(execute)
@@ -142,3 +142,83 @@ def test_bad_answers(
     source.discover_splits = lambda known, parallelism: answer()  # type: ignore[method-assign]
     with pytest.raises(error, match=message):
         start.found()
+
+
+# Splits that come when those before have been read
+
+
+class Pages(Source):
+    """One split after the other."""
+
+    boundedness = Boundedness.BOUNDED
+
+    def __init__(self, pages: int) -> None:
+        self.pages = pages
+
+    def create_splits(self, parallelism: int) -> list[Split]:
+        return [Split("0", parallelism)]
+
+    def has_more(self, known: Any) -> bool:
+        return len(known) < self.pages
+
+    def next_splits(self, known: Any, parallelism: int) -> list[Split]:
+        return [Split(str(len(known)), parallelism)]
+
+    def create_reader(self, context: Any) -> Any: ...
+
+
+def test_the_job_does_not_end_before_the_last(tmp_path: Path, plan_of: Any) -> None:
+    start = Start(tmp_path, plan_of, Pages(3))
+    orders: list[EpochOrder] = []
+    ends = []
+
+    def execute(order: EpochOrder) -> list[Acknowledgement]:
+        """The first epoch does not come to the end of its split, the others do."""
+        orders.append(order)
+        done = Acknowledgement(0, 0, "s0")
+        if order.epoch > 0:
+            done.positions = {str(order.epoch - 1): ("gAVLAS4=", True)}
+        return [done, *(Acknowledgement(v, i, f"{v}{i}") for v, i in [(0, 1), (1, 0), (1, 1)])]
+
+    mode = CheckpointingMode.EXACTLY_ONCE
+    loop = EpochLoop(start.plan, start.log, None, mode, lambda _: None, lambda _: None)
+    while not loop.exhausted() and len(orders) < 9:
+        loop.close(execute)
+        ends.append(loop.exhausted())
+    assert ends == [False, False, False, True]
+    told = [[split.split_id for _, split in found_splits("source", order)] for order in orders]
+    assert told == [[], [], ["1"], ["2"]]
+    assert [order.more_to_come for order in orders] == [("source",)] * 3 + [()]
+    assert EpochOrder.from_text(orders[0].to_text()).more_to_come == ("source",)
+    assert loop._order(None, final=False).ended == (0,)
+
+    again = Start(tmp_path, plan_of, Pages(3), read_to_the_end("0", "1"))
+    assert again.planned() == ["0", "1", "2"]
+    assert again.discovery.more_to_come() == ()
+
+
+def test_next_splits_are_made_for_the_parallelism_of_now(tmp_path: Path, plan_of: Any) -> None:
+    layout, fs = CheckpointLayout(str(tmp_path)), LocalFileSystem()
+    with_splits(plan_of(parallelism=2, source=PythonSource(Pages(2))), None, fs, layout)
+    wider = plan_of(parallelism=3, source=PythonSource(Pages(2)))
+    plan, _ = with_splits(wider, read_to_the_end("0"), fs, layout)
+    found = SplitDiscovery(plan, fs, layout).look(lambda uid, split: True)
+    ((number, text),) = found["source"].values()
+    told = EpochOrder(0, None, 0, splits={"source": [(number, text)]})
+    assert found_splits("source", told) == [(1, Split("1", 3))]
+
+
+def test_in_batch_mode_all_are_there_at_once(tmp_path: Path, plan_of: Any) -> None:
+    layout, fs = CheckpointLayout(str(tmp_path)), LocalFileSystem()
+    plan = plan_of(parallelism=2, source=PythonSource(Pages(3)))
+    plan = replace(plan, settings=replace(plan.settings, batch=True))
+    planned, _ = with_splits(plan, None, fs, layout)
+    assert [split.split_id for split in planned.splits["source"]] == ["0", "1", "2"]
+
+    class Later(Pages):
+        def next_splits(self, known: Any, parallelism: int) -> list[Split]:
+            return []
+
+    plan = replace(plan_of(source=PythonSource(Later(2))), settings=plan.settings)
+    with pytest.raises(InvalidProgramError, match="all splits must be there at the start"):
+        with_splits(plan, None, fs, layout)

@@ -146,6 +146,10 @@ class Source(ABC):
         known = {split.split_id for split in stored}
         return [*stored, *(split for split in current if split.split_id not in known)]
 
+    def current_splits(self, stored: Sequence[Split], parallelism: int) -> Sequence[Split]:
+        """What `resume` gets as current: by default all that `create_splits` gives."""
+        return self.create_splits(parallelism)
+
     @property
     def discovery_interval(self) -> float | None:
         """For a source that never ends: after how many seconds to look for further splits.
@@ -159,6 +163,23 @@ class Source(ABC):
 
         Called on the driver between epochs. They are kept with the checkpoint before they are
         read, so each must be reported once only; after a restart `resume` gets them as stored.
+        """
+        return ()
+
+    def has_more(self, known: Sequence[Split]) -> bool:
+        """Whether further splits come when all these have been read to their end.
+
+        Until it says no, neither a job nor event time ends with the last of the known ones. It
+        goes by what is `known`, so that the answer is the same after a restart.
+        """
+        return False
+
+    def next_splits(self, known: Sequence[Split], parallelism: int) -> Sequence[Split]:
+        """If it `has_more`: the splits to go on with, since those `known` have all been read.
+
+        Called on the driver between epochs, with the parallelism of now, and again before the next
+        epoch if there are none yet. They are kept like those of `discover_splits`. In BATCH mode,
+        whose one epoch reads everything, it is called before that until there is no more.
         """
         return ()
 

@@ -40,7 +40,7 @@ class PythonSource:
 
     @property
     def discovers(self) -> bool:
-        """Whether it may have further splits while it is read."""
+        """Whether it may have further splits at any time."""
         return not self.bounded and self.source.discovery_interval is not None
 
     @property
@@ -60,12 +60,12 @@ class OpenPythonSource(OpenOperator):
         self._scope = host.scope
         kind, assigned = described.record_type, described.time
         self._convert = None if kind is None else kind.converter()
-        self._discovers = described.discovers
+        self._discovers = self._more_to_come = described.discovers
+        self._uid = host.init_context().operator_uid
+        self._order = host.order
         self._time = None
         if assigned is not None:
-            self._time = SplitTime(
-                assigned.strategy_of(host), host, self.control, described.discovers
-            )
+            self._time = SplitTime(assigned.strategy_of(host), host, self.control)
         self.process = host.emit
         self._run = host.emit_run if self._time is None else self._time.run
         self._unfinished: set[str] | None = None
@@ -126,8 +126,10 @@ class OpenPythonSource(OpenOperator):
 
     def _begin(self, unfinished: list[str]) -> None:
         self._unfinished = set(unfinished)
+        in_turn = self._uid in self._order().more_to_come
+        self._more_to_come = self._discovers or in_turn
         if self._time is not None:
-            self._time.begin(unfinished)
+            self._time.begin(unfinished, self._more_to_come, in_turn)
 
     def _must_wait(self, split: str) -> bool:
         return self._time is not None and self._time.must_wait(split)
@@ -157,7 +159,7 @@ class OpenPythonSource(OpenOperator):
     def end_epoch(self) -> None:
         if self._time is not None:
             self._time.end_epoch()
-        if self._unfinished is not None and not self._unfinished and not self._discovers:
+        if self._unfinished is not None and not self._unfinished and not self._more_to_come:
             # As far as this subtask goes, time has come to its end.
             self.control((WATERMARK, MAX_TIMESTAMP))
 

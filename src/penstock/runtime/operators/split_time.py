@@ -22,7 +22,9 @@ class SplitTime(Stamper):
     """The time of a subtask's splits. What follows from all of them goes to `say`.
 
     A split that has not been read yet holds the others back; one that is finished does not. With
-    `more_to_come` time does not end with the last split: without one the source is idle.
+    more splits to come time does not end with the last one: without one the source is idle. If they
+    come when all subtasks have read theirs, that is so in epochs that begin without one: were all
+    subtasks idle at the end of their last splits, time would leap to where the furthest of them is.
     """
 
     def __init__(
@@ -30,23 +32,34 @@ class SplitTime(Stamper):
         strategy: WatermarkStrategy,
         host: OperatorHost,
         say: Callable[[Control], None],
-        more_to_come: bool = False,
     ) -> None:
         super().__init__(strategy, host)
         self._strategy = strategy
         self._host = host
         self._say = say
-        self._more_to_come = more_to_come
+        self._more_to_come = self._in_turn = False
         self._splits: dict[str, Progress] | None = None
+        self._last: str | None = None
+        """The split with whose end this subtask had none left, in this epoch."""
         self._read: set[str] = set()
         self._valve = Valve(())
 
-    def begin(self, unfinished: Iterable[str]) -> None:
-        """These splits are there; the first time, where they were is looked up and told."""
+    def begin(self, unfinished: Iterable[str], more_to_come: bool, in_turn: bool) -> None:
+        """These splits are there; the first time, where they were is looked up and told.
+
+        `more_to_come`: at any time, or `in_turn`, when all subtasks have read theirs.
+        """
         self._read.clear()
-        if self._splits is not None:
-            self._add([split for split in unfinished if split not in self._splits], {})
+        self._more_to_come, self._in_turn = more_to_come, in_turn
+        if self._splits is None:
+            self._go_on(unfinished)
             return
+        self._add([split for split in unfinished if split not in self._splits], {})
+        if self._last is not None:
+            self._remove(self._last)
+            self._last = None
+
+    def _go_on(self, unfinished: Iterable[str]) -> None:
         watermarks, states = _merged(self._host.checkpoints.restored)
         self._splits = {}
         self._valve = Valve((), min(watermarks, default=MIN_TIMESTAMP), leap=False)
@@ -93,11 +106,12 @@ class SplitTime(Stamper):
         self.periodic()
         del self._splits[split]
         self._read.discard(split)
-        if self._more_to_come:
-            for passed in self._valve.remove(split):
-                self._say(passed)
-        else:
+        if not self._more_to_come:
             self._changed(split, (WATERMARK, MAX_TIMESTAMP))
+        elif self._in_turn and not self._splits:
+            self._last = split
+        else:
+            self._remove(split)
 
     def end_epoch(self) -> None:
         if self._splits is None:
@@ -122,6 +136,10 @@ class SplitTime(Stamper):
         splits = self._splits or {}
         states = {split: progress.state() for split, progress in splits.items()}
         return dump((self._valve.watermark, states))
+
+    def _remove(self, split: str) -> None:
+        for passed in self._valve.remove(split):
+            self._say(passed)
 
     def _changed(self, split: str, control: Control) -> None:
         for passed in self._valve.receive(split, control):
