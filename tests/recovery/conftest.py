@@ -11,10 +11,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "shared"))
+from forked_process import ForkedProcess, ForkServer
+
+if TYPE_CHECKING:
+    Process = subprocess.Popen[bytes] | ForkedProcess
 
 _SCRIPT = Path(__file__).parent / "jobs" / "counting_job.py"
 _ARGUMENTS = (
@@ -36,20 +43,48 @@ _QUICK_JVM = {
 }
 
 
+Start = Callable[[list[str], dict[str, str], IO[bytes], IO[bytes]], "Process"]
+"""Runs a script with arguments in an environment: its output goes to two files."""
+
+
+def started(
+    command: list[str], environment: dict[str, str], out: IO[bytes], err: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """A process of its own, from the beginning."""
+    return subprocess.Popen(
+        [sys.executable, *command],
+        stdout=out,
+        stderr=err,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+@cache
+def fork_servers() -> tuple[ForkServer, ...]:
+    """Two that hash strings differently, as every start of Python does: a job that goes on in
+    another process must not notice."""
+    return ForkServer(hash_seed=1), ForkServer(hash_seed=2)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def end_fork_servers() -> Iterator[None]:
+    yield
+    if fork_servers.cache_info().currsize:
+        for server in fork_servers():
+            server.close()
+
+
 class Run:
     """One process of the job, in a process group of its own."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(
+        self, start: Start, command: list[str], environment: dict[str, str], log: Path
+    ) -> None:
         self._out, self._err = log.with_suffix(".out"), log.with_suffix(".err")
         with open(self._out, "wb") as out, open(self._err, "wb") as err:
-            self.process = subprocess.Popen(
-                command,
-                stdout=out,
-                stderr=err,
-                stdin=subprocess.DEVNULL,
-                env=environment,
-                start_new_session=True,
-            )
+            self.process = start(command, environment, out, err)
 
     @property
     def output(self) -> str:
@@ -173,7 +208,7 @@ class CountingJob:
         )
 
     def start(self, *arguments: str, crash_at: str | None = None) -> Run:
-        command = [sys.executable, str(_SCRIPT)]
+        command = [str(_SCRIPT)]
         for name in _ARGUMENTS:
             if (value := getattr(self, name)) is not None:
                 command += [f"--{name}", str(value)]
@@ -186,8 +221,15 @@ class CountingJob:
             environment["PENSTOCK_CRASH_ONCE"] = str(self._marker(crash_at))
         self.directory.mkdir(parents=True, exist_ok=True)
         log = self.directory / f"run{len(self.runs)}"
-        self.runs.append(Run([*command, *arguments], environment, log))
+        self.runs.append(Run(self._way(), [*command, *arguments], environment, log))
         return self.runs[-1]
+
+    def _way(self) -> Start:
+        """Without Spark, to import everything takes longer than most runs."""
+        if self.executor != "local":
+            return started
+        servers = fork_servers()
+        return servers[len(self.runs) % len(servers)].start
 
     def run(self, *arguments: str, crash_at: str | None = None) -> Run:
         """Run once, to whatever end."""
