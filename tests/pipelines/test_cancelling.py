@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import signal
 import threading
 import time
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,14 @@ RETAIN = {RETENTION: "RETAIN_ON_CANCELLATION"}
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     return tmp_path / "checkpoints" / "job"
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Who starts the tests in the background may have it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def numbers(env: Any, count: int = 100_000) -> Any:
@@ -81,6 +91,7 @@ def test_an_error_in_the_program_is_no_cancel(restartable_env: Any, checkpoint: 
     assert await_end(checkpoint) != []
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_is_no_cancel(
     restartable_env: Any, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,6 +123,7 @@ def test_ctrl_c_is_no_cancel(
     assert not checkpoint.exists()
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_results_are_read(restartable_env: Any, checkpoint: Path) -> None:
     def interrupt(report: EpochReport) -> None:
         if report.epoch == 0:
