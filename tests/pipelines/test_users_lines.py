@@ -171,7 +171,7 @@ def half(text: str) -> float:
 
 def test_the_functions_own_trace_is_above_the_error(env: StreamExecutionEnvironment) -> None:
     with pytest.raises(UserFunctionError) as caught:
-        list(env.from_elements("x").map(lambda text: half(text)).execute_and_collect())
+        list(env.from_elements("x").map(lambda text: half(text) + 1).execute_and_collect())
 
     shown = str(caught.value.__cause__)
     assert "in <lambda>" in shown
