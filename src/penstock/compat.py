@@ -25,7 +25,7 @@ _OURS = "penstock"
 
 # What else is below `penstock` has nothing to do with PyFlink.
 _SHARED = ("common", "datastream", "metrics")
-_EXISTING = " and ".join(f"{_THEIRS}.{part}" for part in _SHARED)
+_EXISTING = ", ".join(f"{_THEIRS}.{part}" for part in _SHARED)
 
 
 def install() -> None:
@@ -60,7 +60,7 @@ class _Aliases:
             return None
         reason = ABSENT_MODULES.get(f"{_OURS}.{rest}")
         if reason is None and rest and rest.partition(".")[0] not in _SHARED:
-            reason = f"of PyFlink there is {_EXISTING}"
+            reason = f"of PyFlink there are {_EXISTING}"
         if reason is not None:
             raise RefusedImportError.of_module(name, reason)
         return ModuleSpec(name, _Loader(f"{_OURS}.{rest}" if rest else _OURS))
