@@ -72,6 +72,9 @@ def master(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.spark
+@pytest.mark.cluster
+@pytest.mark.slow
 def test_a_program_runs_unchanged_on_a_cluster(master: str, tmp_path: Path) -> None:
     command = [
         str(_HOME / "bin" / "spark-submit"),
