@@ -25,7 +25,7 @@ _OURS = "penstock"
 
 # What else is below `penstock` has nothing to do with PyFlink.
 _SHARED = ("common", "datastream", "metrics")
-_EXISTING = " and ".join(f"{_THEIRS}.{part}" for part in _SHARED)
+_EXISTING = ", ".join(f"{_THEIRS}.{part}" for part in _SHARED)
 
 
 def install() -> None:
@@ -58,10 +58,11 @@ class _Aliases:
         package, _, rest = name.partition(".")
         if package != _THEIRS:
             return None
-        top = rest.partition(".")[0]
-        if top and top not in _SHARED:
-            reason = ABSENT_MODULES.get(f"{_OURS}.{top}")
-            raise RefusedImportError.of_module(name, reason or f"of PyFlink there is {_EXISTING}")
+        reason = ABSENT_MODULES.get(f"{_OURS}.{rest}")
+        if reason is None and rest and rest.partition(".")[0] not in _SHARED:
+            reason = f"of PyFlink there are {_EXISTING}"
+        if reason is not None:
+            raise RefusedImportError.of_module(name, reason)
         return ModuleSpec(name, _Loader(f"{_OURS}.{rest}" if rest else _OURS))
 
 

@@ -251,8 +251,31 @@ class UserFunctionError(PenstockError, RuntimeError):
             user_line(cause.__traceback__) or location,
             type(cause).__name__,
             str(cause),
-            "".join(traceback.format_exception(type(cause), cause, cause.__traceback__)),
+            "".join(
+                traceback.format_exception(type(cause), cause, _from_users(cause.__traceback__))
+            ),
         )
+
+    def with_cause(self) -> UserFunctionError:
+        """With the function's own trace above it; the exception stayed where it was raised."""
+        if self.__cause__ is None and self.traceback_text:
+            self.__cause__ = RaisedInFunction(self.traceback_text)
+        return self
+
+
+class RaisedInFunction(PenstockError):
+    """What a user's function raised, as Python shows it."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0].rstrip()}"
+
+
+def _from_users(trace: TracebackType | None) -> TracebackType | None:
+    """Without the frames that led to the user's first one."""
+    users = trace
+    while users is not None and not is_users_file(users.tb_frame.f_code.co_filename):
+        users = users.tb_next
+    return users or trace
 
 
 def user_line(trace: TracebackType | None) -> str | None:

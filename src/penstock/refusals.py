@@ -9,12 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from penstock.errors import NO_JAVA, UnsupportedFeatureError
+from penstock.errors import NO_JAVA, RefusedNameError, UnsupportedFeatureError
 
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["NO_JAVA", "later", "reason_of", "refusal", "refuses", "refusing"]
+__all__ = ["NO_JAVA", "JavaHandle", "later", "reason_of", "refusal", "refuses", "refusing"]
+
+
+class JavaHandle:
+    """The attribute by which programs reach for the Java object behind one of PyFlink's."""
+
+    def __init__(self, hint: str) -> None:
+        self._hint = hint
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._what = f"{owner.__name__}.{name}"
+
+    def __get__(self, instance: object, owner: type | None = None) -> NoReturn:
+        raise RefusedNameError.of(self._what, f"{NO_JAVA}; {self._hint}")
 
 
 def refusing(reasons: dict[str, str]) -> Callable[[C], C]:

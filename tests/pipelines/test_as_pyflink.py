@@ -15,6 +15,10 @@ from pathlib import Path
 import pytest
 
 PROGRAMS = Path(__file__).parent / "programs" / "for_pyflink"
+QUICK_JVM = {
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
+    "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false pyspark-shell",
+}
 SOURCES = Path(__file__).parents[2] / "src"
 
 PRINTED = {
@@ -80,7 +84,7 @@ WORDS = [
 def run(executor: str, directory: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "penstock", "run", *command],
-        env={**os.environ, "PENSTOCK_EXECUTOR": executor, "PYTHONPATH": str(SOURCES)},
+        env={**os.environ, **QUICK_JVM, "PENSTOCK_EXECUTOR": executor, "PYTHONPATH": str(SOURCES)},
         cwd=directory,
         capture_output=True,
         text=True,

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
+import signal
 import threading
 import time
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.common.time import Time
+from penstock.datastream import AsyncDataStream, AsyncFunction
 from penstock.datastream.connectors.datagen import DataGeneratorSource
 from penstock.driver.epoch_loop import EpochReport
+from penstock.errors import UserFunctionError
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 RETAIN = {RETENTION: "RETAIN_ON_CANCELLATION"}
@@ -21,6 +27,14 @@ RETAIN = {RETENTION: "RETAIN_ON_CANCELLATION"}
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     return tmp_path / "checkpoints" / "job"
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Who starts the tests in the background may have it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def numbers(env: Any, count: int = 100_000) -> Any:
@@ -77,6 +91,7 @@ def test_an_error_in_the_program_is_no_cancel(restartable_env: Any, checkpoint: 
     assert await_end(checkpoint) != []
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_is_no_cancel(
     restartable_env: Any, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,6 +123,7 @@ def test_ctrl_c_is_no_cancel(
     assert not checkpoint.exists()
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_results_are_read(restartable_env: Any, checkpoint: Path) -> None:
     def interrupt(report: EpochReport) -> None:
         if report.epoch == 0:
@@ -119,3 +135,33 @@ def test_ctrl_c_while_results_are_read(restartable_env: Any, checkpoint: Path) -
         for _ in results:
             time.sleep(0.01)
     assert await_end(checkpoint) != []
+
+
+class Holds(AsyncFunction):
+    """Has a thread as long as it is open; says when it is closed."""
+
+    def __init__(self, diary: Path) -> None:
+        self._diary = diary
+
+    async def async_invoke(self, value: int) -> list[int]:
+        return [value]
+
+    def close(self) -> None:
+        self._diary.write_text("closed")
+
+
+@pytest.mark.parametrize("executor", ["local"], indirect=True)
+@pytest.mark.parametrize("fails", [False, True])
+def test_functions_are_closed_however_a_job_ends(
+    restartable_env: Any, checkpoint: Path, tmp_path: Path, fails: bool
+) -> None:
+    """Also those of tasks that have nothing to do with the failure."""
+    diary = tmp_path / "diary"
+    stream = numbers(restartable_env())
+    stream = AsyncDataStream.ordered_wait(stream, Holds(diary), Time.seconds(9), 10)
+    stream = stream.rebalance().map(lambda n: 1 // (25 - n) if fails else n)
+    with contextlib.suppress(UserFunctionError):
+        stream.execute_and_collect("numbers", limit=100)
+    await_end(checkpoint)
+    assert diary.read_text() == "closed"
+    assert not [t for t in threading.enumerate() if t.name.startswith("penstock async")]

@@ -342,6 +342,19 @@ def test_functions_that_do_not_listen_are_closed_with_the_last_epoch(
 
 
 @local
+@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
+def test_the_instance_behind_a_source_hears_of_the_last_epoch(
+    make_env: Any, tmp_path: Path, mode: str
+) -> None:
+    log = Log(tmp_path / "log")
+    env = make_env({"parallelism.default": "1", "execution.runtime-mode": mode})
+    list(env.from_source(ScriptedSource([[1], [2]])).map(WatchedMap(log)).execute_and_collect())
+    events = log.read()
+    assert len({name for _, name, _, _ in events}) == 1
+    assert told(events, "complete") == told(events, "snapshot")
+
+
+@local
 def test_the_instance_in_the_head_of_a_loop_hears_of_the_last_epoch(
     make_env: Any, tmp_path: Path
 ) -> None:
@@ -440,3 +453,8 @@ def test_behind_a_source_of_sparks(make_env: Any, spark: Any, tmp_path: Path) ->
     last = max(told(log.read(), "complete"))
     assert told(log.read(), "complete", 0)[-1] == told(log.read(), "complete", 1)[-1] == last
     assert last > max(told(log.read(), "snapshot"))
+
+    log = Log(tmp_path / "log of the batch")
+    env = make_env({"execution.runtime-mode": "BATCH"})
+    assert len(list(env.from_spark(frame).map(WatchedMap(log)).execute_and_collect())) == 10
+    assert {told(log.read(), "complete", subtask)[-1] for subtask in (0, 1)} == {0}

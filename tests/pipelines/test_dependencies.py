@@ -31,6 +31,7 @@ CLUSTER = "local-cluster[2,1,1024]"
 PROGRAM = """
 import os, sys
 from kinds import Parcel, Weigh
+from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 
 here, master = sys.argv[1:]
@@ -81,6 +82,12 @@ PARTS = "1 directory:2 3 4 5 six"
 SHIPPED = [
     f"1 1 {PARTS}", f"2 2 {PARTS}", f"0 3 {PARTS}", f"1 5 {PARTS}", f"2 7 {PARTS}", f"0 9 {PARTS}",
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _own_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a program adds stays with its process, which here is everybody's."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 @pytest.fixture

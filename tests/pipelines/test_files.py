@@ -28,6 +28,7 @@ from penstock.datastream.connectors.file_system import (
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import FileAccessError, PenstockError, UserFunctionError
+from penstock.testing import ScriptedSource
 
 locally = pytest.mark.parametrize("executor", ["local"], indirect=True)
 
@@ -175,6 +176,27 @@ def written_so_far(path: Path) -> dict[str, str]:
 
 
 # A watched folder
+
+
+@locally
+def test_output_may_be_taken_away_while_the_job_is_stopped(
+    restartable_env: Any, collect_until_error: Any, tmp_path: Path
+) -> None:
+    """What was committed is not looked for when the job goes on."""
+    out = tmp_path / "out"
+
+    def program() -> DataStream:
+        source = ScriptedSource([[1, 2], [3], [ScriptedSource.FAIL, 4], [5]])
+        numbers = restartable_env({"parallelism.default": "1"}).from_source(source).uid("numbers")
+        numbers.map(str, Types.STRING()).sink_to(files_in(out)).uid("files")
+        return numbers
+
+    collect_until_error(program())
+    assert sorted(written(out)) == ["1", "2", "3"]
+    for part in out.iterdir():
+        part.unlink()
+    list(program().execute_and_collect())
+    assert sorted(written(out)) == ["4", "5"]
 
 
 def test_files_that_come_while_the_job_runs(

@@ -18,6 +18,7 @@ from penstock.datastream import (
     CoMapFunction,
     DataStream,
     KeyedProcessFunction,
+    ProcessFunction,
     RuntimeContext,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
@@ -30,6 +31,7 @@ from penstock.errors import (
     UnsupportedFeatureError,
 )
 from penstock.runtime import loop_records
+from penstock.runtime.watermarks import MAX_TIMESTAMP
 from penstock.testing import ScriptedSource
 
 locally = pytest.mark.parametrize("executor", ["local"], indirect=True)
@@ -256,6 +258,37 @@ def test_the_end_of_time_waits_for_the_loop(env: StreamExecutionEnvironment) -> 
     assert _windowed(env, [[("a", 1, 100), ("b", 4, 200), ("c", 2, 1500)]]) == [(0, 2), (1, 1)]
 
 
+class BehindTheEnd(ProcessFunction):
+    """Whether a record finds time at its end."""
+
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+        yield ctx.timer_service().current_watermark() == MAX_TIMESTAMP
+
+
+@locally
+def test_the_end_of_time_waits_for_a_loop_within(env: StreamExecutionEnvironment) -> None:
+    """The outer one is empty meanwhile."""
+    outer = env.from_source(ScriptedSource([[("a", 2, 100)]]), BY_TIME).iterate()
+    inner = outer.map(lambda r: (r[0], r[1], r[2], 5)).iterate()
+    body = inner.map(lambda r: (*r[:3], r[3] - 1))
+    inner.close_with(body.filter(lambda r: r[3] > 0))
+    turned = body.filter(lambda r: r[3] == 0).map(lambda r: (r[0], r[1] - 1, r[2]))
+    outer.close_with(turned.filter(lambda r: r[1] > 0))
+    assert list(outer.process(BehindTheEnd()).execute_and_collect()) == [False, False]
+
+
+@locally
+def test_the_end_of_time_waits_for_what_else_enters_the_loop(
+    env: StreamExecutionEnvironment,
+) -> None:
+    """By the feedback alone, long after the input has ended."""
+    other = env.from_source(ScriptedSource([[], [], [], [], [], [("b", 1, 200)]]), BY_TIME)
+    loop = env.from_source(ScriptedSource([[("a", 1, 100)]]), BY_TIME).iterate()
+    body = loop.map(lambda r: (r[0], r[1] - 1, r[2]))
+    loop.close_with(body.filter(lambda r: r[1] > 0).union(other))
+    assert list(loop.process(BehindTheEnd()).execute_and_collect()) == [False, False]
+
+
 @locally
 def test_other_watermarks_do_not(env: StreamExecutionEnvironment) -> None:
     """As in Flink: b comes out of the loop when its window has been."""
@@ -397,6 +430,29 @@ def test_another_parallelism_with_records_in_the_loop(
     assert second
     assert third
     assert Counter(first + second + third) == Counter((n, 0) for n in range(200))
+
+
+@locally
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1), (1, 2), (2, 2)])
+def test_another_parallelism_with_records_for_all_in_the_loop(
+    restartable_env: Any, collect_until_error: Any, before: int, after: int
+) -> None:
+    """Each subtask has each of them once, however many there are by then."""
+
+    def program(parallelism: int, fails_at: int) -> DataStream:
+        def check(pair: tuple[int, int]) -> tuple[int, int]:
+            return pair[0], pair[1] // (pair[1] != fails_at)
+
+        env = restartable_env({"parallelism.default": str(parallelism)})
+        loop = env.from_sequence(0, 4).uid("n").map(lambda n: (n, 2)).iterate().uid("loop")
+        body = loop.map(check).map(less)
+        loop.close_with(body.filter(left).broadcast())
+        return body.filter(done)
+
+    first, _ = collect_until_error(program(before, fails_at=1))
+    assert first == []
+    results = program(after, fails_at=-1).execute_and_collect()
+    assert Counter(results) == {(n, 0): after for n in range(5)}
 
 
 @locally

@@ -163,3 +163,28 @@ def test_a_job_that_nobody_waits_for_says_why_it_failed(
 
     assert "job alone failed: " in caplog.text
     assert "ZeroDivisionError" in caplog.text
+
+
+def half(text: str) -> float:
+    return int(text) / 2
+
+
+def test_the_functions_own_trace_is_above_the_error(env: StreamExecutionEnvironment) -> None:
+    with pytest.raises(UserFunctionError) as caught:
+        list(env.from_elements("x").map(lambda text: half(text) + 1).execute_and_collect())
+
+    shown = str(caught.value.__cause__)
+    assert "in <lambda>" in shown
+    assert "in half" in shown
+    assert shown.endswith("ValueError: invalid literal for int() with base 10: 'x'")
+    assert "penstock/runtime" not in shown
+
+
+def test_the_way_through_the_engine_is_not_shown(env: StreamExecutionEnvironment) -> None:
+    env.from_elements(1).map(lambda value: 1 / 0).print()
+
+    with pytest.raises(UserFunctionError) as caught:
+        env.execute()
+
+    names = [entry.name for entry in caught.traceback]
+    assert names[1:] == ["execute", "wait"]

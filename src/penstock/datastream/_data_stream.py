@@ -56,7 +56,7 @@ from penstock.graph.partitioning import (
     Shuffle,
 )
 from penstock.graph.stream_graph import Chaining, Edge, Node
-from penstock.refusals import refusing
+from penstock.refusals import JavaHandle, refusing
 from penstock.runtime.fields import getter, tuple_getter
 from penstock.runtime.operators.lookup import Lookup
 from penstock.runtime.operators.process import Process
@@ -88,6 +88,8 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
 )
 class DataStream(OperatorSettings, OldStreamMethods):
     """A stream of records. Immutable: every method leaves it as it is and returns another."""
+
+    _j_data_stream = JavaHandle("to_spark() gives a DataFrame of a bounded stream")
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ from penstock.graph.location import user_location
 from penstock.graph.stream_graph import MAX_PARALLELISM, Edge, Node, StreamGraph
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
 from penstock.plan.translate import PlanDefaults
-from penstock.refusals import refusing
+from penstock.refusals import JavaHandle, refusing
 from penstock.runtime.operators.sinks import WriteSink
 from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import PhysicalPlan
@@ -60,6 +60,10 @@ _COLLECTED_EPOCHS = 64
 @refusing(REFUSED)
 class StreamExecutionEnvironment(EnvironmentSettings):
     """Where a program begins and ends."""
+
+    _j_stream_execution_environment = JavaHandle(
+        "options are set by env.configure(...), and read by env.get_config() and its like"
+    )
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration(configuration)

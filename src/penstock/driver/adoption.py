@@ -21,24 +21,14 @@ from penstock.storage.file_info import FileInfo
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState, VertexState
 
 
-def adopt(
-    manifest: Manifest, plan: PhysicalPlan, root: str, sinks_committed: bool
-) -> tuple[Manifest, bool]:
+def adopt(manifest: Manifest, plan: PhysicalPlan, root: str) -> tuple[Manifest, bool]:
     """The manifest as the plan needs it, and whether that is another one."""
     _check_operators(manifest, plan, root)
-    if not sinks_committed:
-        _check_sinks(manifest, plan, root)
+    _check_sinks(manifest, plan, root)
     vertices = {vertex.uid: _vertex(manifest, vertex) for vertex in plan.vertices}
     if all(manifest.vertices.get(uid) == state for uid, state in vertices.items()):
         return manifest, False
-    known = _uids(plan)
-    changed = replace(
-        manifest,
-        epoch=manifest.epoch + 1,
-        base=manifest.epoch,
-        vertices=vertices,
-        committables={k: v for k, v in manifest.committables.items() if k in known},
-    )
+    changed = replace(manifest, epoch=manifest.epoch + 1, base=manifest.epoch, vertices=vertices)
     return changed, True
 
 

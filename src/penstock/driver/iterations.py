@@ -42,12 +42,14 @@ class Iterations:
         self._warn_after = warn_after_turns
         heads = [vertex for vertex in plan.vertices if vertex.feedback]
         self._heads = {vertex.operators[0].uid: vertex for vertex in heads}
-        self._inputs = {
-            vertex.index: frozenset[int]().union(
-                *(sources_of(plan, plan.edges[index].source) for index in vertex.inputs)
-            )
+        within = {vertex.index: _in_one_cycle_with(plan, vertex, heads) for vertex in heads}
+        self._inputs = {v.index: _sources_of(plan, v, within[v.index]) for v in heads}
+        """What must have ended before a head has."""
+        self._within = {
+            vertex.index: {head.operators[0].uid for head in within[vertex.index]}
             for vertex in heads
         }
+        """The loops that must be empty, since what is in them may come back to a head."""
         self._sources = {vertex.uid for vertex in plan.at_level(0)}
         self._ended: frozenset[int] = frozenset()
         self._turns = dict.fromkeys(self._heads, 0)
@@ -57,13 +59,14 @@ class Iterations:
     # Before an epoch
 
     def ended(self, base: Manifest | None) -> list[int]:
-        """The heads that have no more to give: nothing is in their loop, and by the base's epoch
-        all that they get records from had ended."""
-        loops = {} if base is None else base.loops
+        """The heads that have no more to give: nothing is in their loop or one within it, and by
+        the base's epoch all that they get records from had ended."""
+        loops = set() if base is None else set(base.loops)
         return [
             vertex.index
             for uid, vertex in self._heads.items()
-            if uid not in loops and self._inputs[vertex.index] <= self._ended
+            if loops.isdisjoint((uid, *self._within[vertex.index]))
+            and self._inputs[vertex.index] <= self._ended
         ]
 
     def over(self, base: Manifest | None) -> bool:
@@ -106,6 +109,42 @@ class Iterations:
                 _warn(vertex.operators[0], loop.records, self._warn_after)
             reports[uid] = LoopReport(loop.records, self._turns[uid])
         return reports
+
+
+def _in_one_cycle_with(plan: PhysicalPlan, vertex: Vertex, heads: list[Vertex]) -> list[Vertex]:
+    """The other heads from which records come to a head, and to which they go from it."""
+    before = _before(plan, vertex)
+    return [
+        head
+        for head in heads
+        if head is not vertex and head.index in before and vertex.index in _before(plan, head)
+    ]
+
+
+def _before(plan: PhysicalPlan, vertex: Vertex) -> set[int]:
+    """All vertices from which records come to a vertex, by loops as well."""
+    found: set[int] = set()
+    todo = [vertex]
+    while todo:
+        at = todo.pop()
+        for index in (*at.inputs, *at.feedback):
+            source = plan.edges[index].source
+            if source not in found:
+                found.add(source)
+                todo.append(plan.vertices[source])
+    return found
+
+
+def _sources_of(plan: PhysicalPlan, head: Vertex, within: list[Vertex]) -> frozenset[int]:
+    """What a head gets records from by its input, and what else is let into the loop behind it."""
+
+    def by(edges: Iterable[int]) -> frozenset[int]:
+        found = (sources_of(plan, plan.edges[index].source) for index in edges)
+        return frozenset[int]().union(*found)
+
+    cycle = [head, *within]
+    elsewhere = by(index for v in cycle for index in (*v.inputs, *v.feedback))
+    return by(head.inputs) | (elsewhere - {vertex.index for vertex in cycle})
 
 
 def _head(vertex: Vertex) -> LoopHead:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, Protocol
 
 from penstock import options
@@ -246,8 +247,8 @@ class Job:
                 self._run_with_restarts(plan, plan_path, loop)
             finally:
                 keeper.close()
-                committers.close()
                 self._mark_committed(loop)
+                committers.close()
             self.status = JobStatus.CANCELED if self._stop.is_set() else JobStatus.FINISHED
             self._clean_up()
 
@@ -258,7 +259,10 @@ class Job:
         if self.plan.settings.batch and not newest.final:
             raise CheckpointMismatchError.of_streaming(self.layout.root, newest.epoch)
         committed = self._fs.exists(self.layout.committed(newest.epoch))
-        base, changed = adopt(newest, self.plan, self.layout.root, committed)
+        if committed:
+            # Not once more: by now somebody may have taken away what was made visible.
+            newest = replace(newest, committables={})
+        base, changed = adopt(newest, self.plan, self.layout.root)
         if changed:
             if self._fs.exists(self.layout.tried(base.epoch)):
                 # The epoch that was begun before has another number now.
@@ -381,7 +385,8 @@ class RunningJob(JobClient):
         try:
             result = self.job.run()
         except BaseException as error:
-            self._result.set_exception(error)
+            _log.debug("job %s failed", self.job.name, exc_info=True)
+            self._result.set_exception(_for_users(error))
         else:
             if self.job.status is JobStatus.CANCELED:
                 self._result.set_exception(JobCancelledError.of(self.job.name))
@@ -439,7 +444,17 @@ class RunningJob(JobClient):
             self.job.interrupt()
             self._thread.join()
             raise
+        error = self._result.exception()
+        if error is not None:
+            raise error
         return self._result.result()
+
+
+def _for_users(error: BaseException) -> BaseException:
+    """Our errors name the user's line; the way there through the engine would only bury it."""
+    if isinstance(error, UserFunctionError):
+        error.with_cause()
+    return error.with_traceback(None) if isinstance(error, PenstockError) else error
 
 
 def _refuse_recovery_path(configuration: Configuration) -> None:

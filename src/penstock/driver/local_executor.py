@@ -18,7 +18,12 @@ from penstock.runtime.payload import ACKNOWLEDGEMENT, Row, read_header
 from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.plan_file import load_plan
 from penstock.runtime.stopping import start, stop
-from penstock.runtime.tasks import read_acknowledgement, run_python_sources, run_stage
+from penstock.runtime.tasks import (
+    close_idle,
+    read_acknowledgement,
+    run_python_sources,
+    run_stage,
+)
 from penstock.storage.manifest import Manifest
 
 _IDLE_SECONDS = 0.02
@@ -42,6 +47,13 @@ class LocalExecutor:
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """Epochs until the input ends or `stopping` says so."""
+        try:
+            self._run(loop, stopping)
+        finally:
+            if not loop.ended:  # else they may have to be told
+                self._close_instances(loop)
+
+    def _run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         if self._plan.settings.batch:
             _close(loop, self.execute, final=True)
             return
@@ -67,7 +79,14 @@ class LocalExecutor:
 
     def say_farewell(self, loop: EpochLoop) -> None:
         """Let who listens hear of the job's last epoch."""
-        loop.say_farewell(self.execute)
+        try:
+            loop.say_farewell(self.execute)
+        finally:
+            self._close_instances(loop)
+
+    def _close_instances(self, loop: EpochLoop) -> None:
+        """This process may live on, with what functions and their threads hold."""
+        close_idle(self._plan.settings.run_id, None if loop.base is None else loop.base.epoch)
 
     def execute(self, order: EpochOrder) -> list[Acknowledgement]:
         """One epoch: all stages, each task after the other."""

@@ -3,7 +3,8 @@
 They leave as payloads like those of any edge, and rest in files of the checkpoint, which the head's
 subtasks read in the next epoch. Key groups deal the payloads out to those, whatever their number is
 by then: a payload has one of the groups of the subtask it is for, and the groups of a file grow
-with its payloads, so that these are read in the order in which they were sent.
+with its payloads, so that these are read in the order in which they were sent. What is for all of
+them is stored once.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from penstock.errors import CheckpointError, CheckpointUnwritableError
+from penstock.graph.partitioning import Broadcast
 from penstock.runtime.payload import HEADER_SIZE, Body, Row, decode_body
 from penstock.runtime.physical import JobSettings, PhysicalEdge, PhysicalPlan, Vertex
 from penstock.runtime.writers import Outbox
@@ -25,7 +27,8 @@ from penstock.storage.filesystem import filesystem_for
 from penstock.storage.manifest import Manifest
 from penstock.storage.table_file import read_columns, write_table_file
 
-STATE_NAME = "records in the loop"
+_FOR_ONE = "records in the loop"
+_FOR_ALL = "records for all in the loop"
 
 # A file has about this many bytes; also what a reader holds.
 _FILE_BYTES = 16 << 20
@@ -47,15 +50,13 @@ class LoopFiles:
         self.epoch, self.token = epoch, token
         self.written = {}
 
-    def write(self, head: str, parallelism: int, rows: list[Row]) -> None:
+    def write(self, head: str, entries: list[Entry]) -> None:
         reach("task.before_loop")
         fs, root = filesystem_for(self.settings.root)
         part = sum(map(len, self.written.values()))
         path = loop_path(self.epoch, self.vertex, self.subtask, self.token, part)
         try:
-            info = write_table_file(
-                fs, root, path, entries_of(head, parallelism, rows), kind="loop"
-            )
+            info = write_table_file(fs, root, path, entries, kind="loop")
         except CheckpointError:
             raise
         except OSError as error:
@@ -72,9 +73,12 @@ class LoopOutbox(Outbox):
         head = plan.vertices[edge.target]
         self.head = head.operators[0].uid
         self._parallelism = head.parallelism
+        self._for_all = isinstance(edge.partitioning, Broadcast)
         self._files = files
 
     def post(self, partition: int, producer: int, payload: bytes) -> None:
+        if self._for_all and partition > 0:
+            return
         super().post(partition, producer, payload)
         if self.bytes >= _FILE_BYTES:
             self.store()
@@ -82,11 +86,15 @@ class LoopOutbox(Outbox):
     def store(self) -> None:
         """Write what has been posted since the last time."""
         if rows := self.take():
-            self._files.write(self.head, self._parallelism, rows)
+            if self._for_all:
+                entries = [_entry(0, self.head, _FOR_ALL, row) for row in rows]
+            else:
+                entries = entries_of(self.head, self._parallelism, rows)
+            self._files.write(self.head, entries)
 
 
 def entries_of(head: str, parallelism: int, rows: list[Row]) -> list[Entry]:
-    """The rows of a file, without the payloads' headers: those only mean something in their run."""
+    """The rows of a file, each for one of the subtasks."""
     receivers = Counter(row.partition for row in rows)
     seen: Counter[int] = Counter()
     entries = []
@@ -94,9 +102,14 @@ def entries_of(head: str, parallelism: int, rows: list[Row]) -> list[Entry]:
         first, last = key_group_range(row.partition, UPPER_BOUND, parallelism)
         group = first + seen[row.partition] * (last - first + 1) // receivers[row.partition]
         seen[row.partition] += 1
-        key = row.sequence.to_bytes(4, "big")
-        entries.append(Entry(group, head, STATE_NAME, key, b"", b"", row.payload[HEADER_SIZE:]))
+        entries.append(_entry(group, head, _FOR_ONE, row))
     return entries
+
+
+def _entry(group: int, head: str, name: str, row: Row) -> Entry:
+    """Without the payload's header, which only means something in its run."""
+    key = row.sequence.to_bytes(4, "big")
+    return Entry(group, head, name, key, b"", b"", row.payload[HEADER_SIZE:])
 
 
 def came_back(
@@ -109,9 +122,10 @@ def came_back(
     fs, root = filesystem_for(settings.root)
     mine = key_group_range(subtask, UPPER_BOUND, head.parallelism)
     for file in loop.files:
-        if not file.overlaps(mine, None):
+        for_all = any(name == _FOR_ALL for _, name in file.states)
+        if not for_all and not file.overlaps(mine, None):
             continue
         for columns in read_columns(fs, root, file):
             for group, payload in zip(columns.key_group, columns.value, strict=True):
-                if mine[0] <= group <= mine[1] and payload is not None:
+                if (for_all or mine[0] <= group <= mine[1]) and payload is not None:
                     yield decode_body(payload, at=0)

@@ -7,6 +7,7 @@ called like the other's; so what one has loaded is set aside while the other is 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import sys
@@ -32,7 +33,8 @@ class Surroundings:
     def enter(self, root: str) -> None:
         """Make this the surroundings; costs nothing if it is already."""
         global _entered
-        root = os.path.join(_home, root)  # Spark's is relative to where the worker was started
+        if not os.path.isabs(root):  # Spark's may be relative to where the worker was started
+            root = os.path.join(_home(), root)
         if _entered == (self, root):
             return
         _leave()
@@ -45,6 +47,7 @@ class Surroundings:
         importlib.invalidate_caches()
         sys.modules.update(_set_aside.pop((self, root), {}))
         if self.archives:
+            _home()
             os.chdir(self._working_directory(root))
 
     def paths(self, root: str) -> list[str]:
@@ -74,7 +77,12 @@ def file_here(name: str) -> str | None:
 
 _entered: tuple[Surroundings, str] = (Surroundings(), "")
 _set_aside: dict[tuple[Surroundings, str], dict[str, ModuleType]] = {}
-_home = os.getcwd()
+
+
+@functools.cache
+def _home() -> str:
+    """Where the worker was started; asked before it goes anywhere else."""
+    return os.getcwd()
 
 
 def _leave() -> None:
@@ -82,12 +90,13 @@ def _leave() -> None:
     paths = left.paths(root)
     if paths:
         sys.path[:] = [path for path in sys.path if path not in paths]
-        loaded = {name: m for name, m in sys.modules.items() if _is_from(m, paths)}
+        # A copy of the list: a module that loads itself late may do so when it is looked at.
+        loaded = {name: m for name, m in list(sys.modules.items()) if _is_from(m, paths)}
         for name in loaded:
             del sys.modules[name]
         _set_aside[_entered] = loaded
     if left.archives:
-        os.chdir(_home)
+        os.chdir(_home())
 
 
 def _is_from(module: ModuleType, paths: list[str]) -> bool:

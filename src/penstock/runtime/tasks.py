@@ -45,6 +45,23 @@ _idle: dict[tuple[str, int, int, int], tuple[VertexTask, float]] = {}
 _LONGEST_WAIT_SECONDS = 900.0
 
 
+def close_idle(run_id: str, committed: int | None) -> None:
+    """Nobody will ask for the instances of a run any more, whose last epoch is given."""
+    for key in list(_idle):
+        if key[:2] == (run_id, os.getpid()):
+            task, _ = _idle.pop(key)
+            _drop(task, committed)
+
+
+def _drop(task: VertexTask, committed: int | None) -> None:
+    """Close it; what it did last may be in no epoch that was committed."""
+    with contextlib.suppress(Exception):
+        if committed is None or task.epoch > committed:
+            task.abort()
+        else:
+            task.close()
+
+
 def run_stage(
     plan: PhysicalPlan, level: int, partition: int, order: EpochOrder, rows: Iterable[Row]
 ) -> Iterator[list[Row]]:
@@ -81,7 +98,7 @@ def run_python_sources(plan: PhysicalPlan, subtask: int, order: EpochOrder) -> I
     attempt = _Attempt(plan, vertices, subtask, order)
 
     def work() -> Iterator[None]:
-        for vertex in vertices:
+        for vertex in vertices if order.farewell is None else ():
             yield from _read_splits(plan, vertex, attempt)
 
     return attempt.run(work)
@@ -249,21 +266,13 @@ class _Attempt:
             # After a restart of the job every function is opened anew, as in Flink.
             if self._is_of_base(idle) and idle.attempt == self.order.attempt:
                 return idle
-            self._drop(idle)
+            # It did another attempt than was committed, or belongs to the job before a restart.
+            _drop(idle, self.order.base)
         return VertexTask(self._plan, vertex, self.subtask, self.order)
 
     def _is_of_base(self, task: VertexTask) -> bool:
         """Whether what it did last is in the base."""
         return self.order.tokens.get(subtask_name(task.vertex.index, task.subtask)) == task.version
-
-    def _drop(self, task: VertexTask) -> None:
-        """It did another attempt than was committed, or belongs to the job before a restart."""
-        committed = -1 if self.order.base is None else self.order.base
-        with contextlib.suppress(Exception):
-            if task.epoch > committed:
-                task.abort()
-            else:
-                task.close()
 
     def _give_back(self) -> None:
         """Keep them for their next epoch; after the last one, only those who want to hear of it."""
@@ -276,7 +285,7 @@ class _Attempt:
                 _idle[self._key(task.vertex)] = (task, now)
         for key, (task, since) in list(_idle.items()):
             if self._outdated(key, task) or now - since > _LONGEST_WAIT_SECONDS:
-                del _idle[key]
+                _idle.pop(key, None)  # another job of this process may have seen to it
                 with contextlib.suppress(Exception):
                     task.close()
 
@@ -296,7 +305,7 @@ class _Attempt:
                 if self._is_of_base(task):
                     self._told(task)
                 else:
-                    self._drop(task)
+                    _drop(task, self.order.base)
 
     def _told(self, task: VertexTask) -> None:
         self._current = task.vertex

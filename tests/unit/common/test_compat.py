@@ -68,7 +68,8 @@ def test_pickles_carry_our_names() -> None:
     [
         ("pyflink.table", "pyflink.table is not supported; tables are Spark's"),
         ("pyflink.table.udf", "tables are Spark's"),
-        ("pyflink.driver", "of PyFlink there is pyflink.common and pyflink.datastream"),
+        ("pyflink.datastream.connectors.pulsar", "^pyflink.datastream.connectors.pulsar is not"),
+        ("pyflink.driver", "of PyFlink there are pyflink.common, pyflink.datastream"),
         ("pyflink.datastream.novelty", "Penstock has no penstock.datastream.novelty"),
     ],
 )

@@ -23,6 +23,7 @@ from penstock.errors import (
     LeaseHeldError,
     MalformedRecordError,
     PenstockError,
+    RaisedInFunction,
     ReadOnlyStateError,
     RecordTooLargeError,
     RefusedImportError,
@@ -87,6 +88,7 @@ EXAMPLES = [
     StateError.no_current_key(),
     ReadOnlyStateError.of("rules", "put"),
     StoreLostError("the store is damaged"),
+    RaisedInFunction("Traceback ..."),
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from penstock.common import ExecutionConfig, Row, Types
-from penstock.datastream import OutputTag
+from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.datastream.connectors.base import Committable, InitContext
 from penstock.datastream.connectors.collect_sink import CollectSink
 from penstock.datastream.connectors.collection import CollectionSource
@@ -34,7 +34,12 @@ from penstock.datastream.functions import (
     SinkFunction,
 )
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
-from penstock.errors import InvalidArgumentError, InvalidProgramError, UnsupportedFeatureError
+from penstock.errors import (
+    InvalidArgumentError,
+    InvalidProgramError,
+    RefusedNameError,
+    UnsupportedFeatureError,
+)
 from penstock.graph.location import user_location
 from penstock.graph.partitioning import (
     Broadcast,
@@ -660,3 +665,13 @@ def test_a_failure_closes_the_iterator() -> None:
     with pytest.raises(ZeroDivisionError):
         results.next()
     assert closed == ["x"]
+
+
+def test_there_is_no_java_behind_it() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(RefusedNameError, match=r"_j_stream_execution_environment .*env.configure"):
+        env._j_stream_execution_environment.getConfig()
+    stream = env.from_elements(1)
+    with pytest.raises(RefusedNameError, match=r"DataStream._j_data_stream .*to_spark"):
+        stream._j_data_stream.getType()
+    assert not hasattr(stream, "_j_data_stream")

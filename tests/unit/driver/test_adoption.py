@@ -59,7 +59,7 @@ class Keyed:
             }
             self.manifest = Manifest("job", "Job", 0, None, None, None, 0, vertices)
             return False
-        self.manifest, changed = adopt(self.manifest, self.plan, self.root, True)
+        self.manifest, changed = adopt(self.manifest, self.plan, self.root)
         return changed
 
     def epoch(self, groups: set[int]) -> None:
@@ -158,7 +158,7 @@ def test_the_same_layout_is_left_untouched(job):
 def test_another_place_of_a_stateless_operator_is_no_change(job, plan_of):
     job.start(2)
     job.epoch({1})
-    manifest, changed = adopt(job.manifest, plan_of(parallelism=2, max_parallelism=MAX), "/r", True)
+    manifest, changed = adopt(job.manifest, plan_of(parallelism=2, max_parallelism=MAX), "/r")
     assert not changed
     assert manifest is job.manifest
 
@@ -223,7 +223,7 @@ def test_versions_say_which_part_of_a_file_is_taken(job, plan_of):
     seen = set()
     for parallelism in (2, 3, 4):
         plan = plan_of(parallelism=parallelism, max_parallelism=MAX, root=job.root)
-        manifest, _ = adopt(job.manifest, plan, job.root, True)
+        manifest, _ = adopt(job.manifest, plan, job.root)
         for index, subtask in enumerate(manifest.vertices["count"].subtasks):
             seen.add((key_group_range(index, MAX, parallelism), subtask.version))
     assert len({groups for groups, _ in seen}) == len({version for _, version in seen}) == len(seen)
@@ -280,7 +280,7 @@ def test_state_that_no_operator_takes_is_refused(job, plan_of):
     job.epoch({1})
     renamed = plan_of(parallelism=2, max_parallelism=MAX, uid="renamed")
     with pytest.raises(CheckpointMismatchError, match=r"operators count.*uids they had"):
-        adopt(job.manifest, renamed, "/r", True)
+        adopt(job.manifest, renamed, "/r")
 
 
 def test_positions_that_no_source_takes_are_refused(job, plan_of):
@@ -290,26 +290,26 @@ def test_positions_that_no_source_takes_are_refused(job, plan_of):
         **{**vars(job.manifest), "sources": {"gone": SourceState({"0": ("", False)})}}
     )
     with pytest.raises(CheckpointMismatchError, match="gone"):
-        adopt(manifest, plan_of(parallelism=2, max_parallelism=MAX), "/r", True)
+        adopt(manifest, plan_of(parallelism=2, max_parallelism=MAX), "/r")
 
 
 def test_another_max_parallelism_is_refused(job, plan_of):
     job.start(2)
     job.epoch({1})
     with pytest.raises(CheckpointMismatchError, match=r"set_max_parallelism\(8\)"):
-        adopt(job.manifest, plan_of(parallelism=2, max_parallelism=16), "/r", True)
+        adopt(job.manifest, plan_of(parallelism=2, max_parallelism=16), "/r")
 
 
 def test_max_parallelism_may_change_while_there_is_no_state(job, plan_of):
     job.start(2)
-    adopt(job.manifest, plan_of(parallelism=2, max_parallelism=16), "/r", True)
+    adopt(job.manifest, plan_of(parallelism=2, max_parallelism=16), "/r")
 
 
 def test_a_new_stateless_operator_in_the_chain_keeps_the_state(job, plan_of):
     job.start(2)
     job.epoch({0, 7})
     longer = plan_of(parallelism=2, max_parallelism=MAX, extra_uid="added")
-    job.manifest, changed = adopt(job.manifest, longer, "/r", True)
+    job.manifest, changed = adopt(job.manifest, longer, "/r")
     assert changed
     assert job.found() == job.expected
 
@@ -359,7 +359,7 @@ def test_what_operators_kept_is_dealt_out_by_its_rule(job, plan_of, rule, after,
         {"count": _kept(rule, b"b", b"c")},
     ]
     before = _with_kept(job.manifest, "count", kept)
-    manifest, _ = adopt(before, plan_of(parallelism=after, max_parallelism=MAX), "/r", True)
+    manifest, _ = adopt(before, plan_of(parallelism=after, max_parallelism=MAX), "/r")
     assert _elements(manifest) == expected
     assert _elements(manifest, "gone") == []
 
@@ -368,7 +368,7 @@ def test_what_operators_kept_is_left_in_place_if_nothing_changes(job, plan_of):
     job.start(2)
     kept = [{"count": _kept(SPLIT, b"a")}, {"count": _kept(SPLIT, b"b", b"c", b"d")}]
     before = _with_kept(job.manifest, "count", kept)
-    manifest, changed = adopt(before, plan_of(parallelism=2, max_parallelism=MAX), "/r", True)
+    manifest, changed = adopt(before, plan_of(parallelism=2, max_parallelism=MAX), "/r")
     assert not changed
     assert [subtask.operators for subtask in manifest.vertices["count"].subtasks] == kept
     assert Manifest.from_bytes("here", manifest.to_bytes()) == manifest
@@ -379,7 +379,7 @@ def test_nor_is_it_moved_if_only_the_chain_changes(job, plan_of, rule):
     job.start(2)
     kept = [{"count": _kept(rule, b"a")}, {"count": _kept(rule, b"b", b"c", b"d")}]
     longer = plan_of(parallelism=2, max_parallelism=MAX, extra_uid="added")
-    manifest, changed = adopt(_with_kept(job.manifest, "count", kept), longer, "/r", True)
+    manifest, changed = adopt(_with_kept(job.manifest, "count", kept), longer, "/r")
     assert changed
     assert _elements(manifest) == [(b"a",), (b"b", b"c", b"d")]
 
@@ -390,7 +390,7 @@ def test_operator_state_that_no_operator_takes_is_refused(job, plan_of, rule):
     before = _with_kept(job.manifest, "count", [{}, {"count": _kept(rule, b"a")}])
     renamed = plan_of(parallelism=2, max_parallelism=MAX, uid="renamed")
     with pytest.raises(CheckpointMismatchError, match=r"operators count.*uids they had"):
-        adopt(before, renamed, "/r", True)
+        adopt(before, renamed, "/r")
 
 
 # Types

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -15,6 +16,12 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.driver.dependencies import Archive, Dependencies, Requirements, class_paths, jars
 from penstock.driver.import_bundle import code_bundle
 from penstock.errors import InvalidArgumentError
+
+
+@pytest.fixture(autouse=True)
+def _own_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a program adds stays with its process, which here is everybody's."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 @pytest.fixture
