@@ -381,7 +381,8 @@ def test_instances_that_another_process_is_asked_for(
     say_farewell = LocalExecutor.say_farewell
 
     def from_elsewhere(self: LocalExecutor, loop: Any) -> None:
-        ((key, (task, since)),) = [item for item in tasks._idle.items() if item[0][3] == 0]
+        mine = [item for item in tasks._idle.items() if item[0][0] == self._plan.settings.run_id]
+        ((key, (task, since)),) = [item for item in mine if item[0][3] == 0]
         task.version = "another"
         del tasks._idle[key]
         tasks._idle[(key[0], -1, *key[2:])] = (task, since)

@@ -114,7 +114,7 @@ def test_a_cancelled_job_keeps_its_checkpoint_if_asked_to(
     env = restartable_env({key: retention} if retention else {})
     reports: list[EpochReport] = []
     env.add_epoch_listener(reports.append)
-    counted(env, [[i] for i in range(100_000)]).print()
+    counted(env, [[i] for i in range(5000)]).print()
     client = env.execute_async("endless")
     deadline = time.monotonic() + 60
     while len(reports) < 2 and time.monotonic() < deadline:

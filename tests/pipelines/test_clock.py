@@ -29,14 +29,14 @@ class Reminder(KeyedProcessFunction):
         yield now - timestamp
 
 
-def shortest_delay(records: Any) -> int:
-    """Milliseconds that a timer fired after its time; the least of ten, since tests share cores."""
+def fires_soon(records: Any) -> bool:
+    """Whether a timer fires less than 700 ms after its time; one of ten, since tests share cores."""
     with records.key_by(lambda r: r[0]).process(Reminder()).execute_and_collect() as delays:
-        return min(islice(delays, 10))
+        return any(delay < 700 for delay in islice(delays, 10))
 
 
 def test_timers_fire_while_a_python_source_is_silent(env: StreamExecutionEnvironment) -> None:
-    assert shortest_delay(env.from_source(ThenSilent(("a",)))) < 700
+    assert fires_soon(env.from_source(ThenSilent(("a",))))
 
 
 @pytest.mark.spark
@@ -47,7 +47,7 @@ def test_timers_fire_while_a_spark_source_is_silent(
     spark.createDataFrame([("a",)], "k string").write.parquet(str(tmp_path / "in"))
     frame = spark.readStream.schema("k string").parquet(str(tmp_path / "in"))
 
-    assert shortest_delay(env.from_spark(frame, tuple)) < 700
+    assert fires_soon(env.from_spark(frame, tuple))
 
 
 class RingsLater(KeyedProcessFunction):

@@ -127,7 +127,7 @@ def test_the_pause_between_batches_of_spark(spark: Any) -> None:
     "setting", ["execution.checkpointing.min-pause", "penstock.epoch.interval"]
 )
 def test_stopping_does_not_wait_for_the_next_epoch(make_env: Any, setting: str) -> None:
-    env = make_env({setting: "10 min"})
+    env = make_env({setting: "10 min", "penstock.source.max-records-per-epoch": "10"})
     reports: list[EpochReport] = []
     env.add_epoch_listener(reports.append)
     env.from_source(DataGeneratorSource(lambda i: i)).print()
