@@ -30,7 +30,7 @@ class Reminder(KeyedProcessFunction):
 
 
 def fires_soon(records: Any) -> bool:
-    """Whether a timer fires less than 700 ms after its time; one of ten, since tests share cores."""
+    """Whether a timer fires within 700 ms of its time; one of ten, since tests share cores."""
     with records.key_by(lambda r: r[0]).process(Reminder()).execute_and_collect() as delays:
         return any(delay < 700 for delay in islice(delays, 10))
 
