@@ -24,7 +24,7 @@ _THEIRS = "pyflink"
 _OURS = "penstock"
 
 # What else is below `penstock` has nothing to do with PyFlink.
-_SHARED = ("common", "datastream", "metrics")
+_SHARED = ("common", "datastream", "metrics", "version")
 _EXISTING = ", ".join(f"{_THEIRS}.{part}" for part in _SHARED)
 
 

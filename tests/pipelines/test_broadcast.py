@@ -405,3 +405,19 @@ def test_broadcast_records_have_no_key(env: StreamExecutionEnvironment) -> None:
     stream = data.key_by(lambda v: v).connect(told).process(WithoutKey()).name("careless")
     with pytest.raises(StateError, match=r"'careless'.*there is no current key here"):
         list(stream.execute_and_collect())
+
+
+class AppliesFromTheDataSide(KeyedBroadcastProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> None:
+        ctx.apply_to_keyed_state(COUNT, lambda key, state: None)
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> None: ...
+
+
+@pytest.mark.parametrize("executor", ["local"], indirect=True)
+def test_only_the_broadcast_side_goes_over_all_keys(env: StreamExecutionEnvironment) -> None:
+    told = env.from_elements(1).broadcast(NOTHING)
+    data = env.from_elements("a").key_by(lambda v: v).connect(told)
+    stream = data.process(AppliesFromTheDataSide()).name("careless")
+    with pytest.raises(StateError, match=r"'careless'.*only process_broadcast_element may"):
+        list(stream.execute_and_collect())

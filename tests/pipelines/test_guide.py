@@ -15,12 +15,14 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide"
     "page",
     [
         "async-io.md",
+        "configuration.md",
         "files.md",
         "iterations.md",
         "operator-state.md",
         "runtime-modes.md",
         "side-inputs.md",
         "splitting.md",
+        "state.md",
         "windows.md",
     ],
 )

@@ -327,7 +327,10 @@ class DataStream(OperatorSettings, OldStreamMethods):
         if not isinstance(other, DataStream):
             raise InvalidArgumentError.of(f"what {method} takes", wanted, other)
         if other._env is not self._env:
-            raise InvalidArgumentError(f"{method} needs streams of one environment, got two")
+            raise InvalidArgumentError(
+                f"{method} needs streams of one environment, got two; make both from the "
+                "environment that get_execution_environment() returned once"
+            )
 
     def _unkeyed(self) -> DataStream:
         """The records where keys play no part any more."""

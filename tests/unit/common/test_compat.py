@@ -91,6 +91,11 @@ def test_what_a_module_needs_is_not_mistaken_for_the_module(
         importlib.import_module("pyflink.datastream.broken")
 
 
+def test_the_version_is_ours() -> None:
+    compat.install()
+    assert importlib.import_module("pyflink.version").__version__ == penstock.__version__
+
+
 def test_twice_is_once() -> None:
     compat.install()
     before = list(sys.meta_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock.datastream.functions import (
     BroadcastProcessFunction,
@@ -92,6 +92,13 @@ class ReadContext(
         self, state_descriptor: MapStateDescriptor
     ) -> ReadOnlyBroadcastState[Any, Any]:
         return self._states.of(state_descriptor).view
+
+    def apply_to_keyed_state(self, state_descriptor: Any, function: Any) -> NoReturn:
+        """Says where it is."""
+        raise StateError(
+            "apply_to_keyed_state goes over all keys, which only process_broadcast_element may; "
+            "for the current key use the state itself, from open(runtime_context)"
+        )
 
     def current_processing_time(self) -> int:
         return self._timers.current_processing_time()
