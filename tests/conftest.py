@@ -16,3 +16,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run every case of a test with parameters on Spark, not just the last one",
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test with parameters, Spark runs the last case; the local executor runs all of them.
+
+    What differs between the two is how a job is run, hardly ever what an operator makes of its
+    parameters, and a case takes seconds on Spark.
+    """
+    if config.getoption("all_on_spark"):
+        return
+    last: dict[str, pytest.Item] = {}
+    spare: list[pytest.Item] = []
+    for item in items:
+        if item.get_closest_marker("spark") is not None:
+            name = item.nodeid.partition("[")[0]
+            if name in last:
+                spare.append(last[name])
+            last[name] = item
+    if spare:
+        config.hook.pytest_deselected(items=spare)
+        gone = set(spare)
+        items[:] = [item for item in items if item not in gone]

@@ -22,33 +22,6 @@ sys.path.insert(0, str(_SHARED))
 MakeEnv = Callable[..., StreamExecutionEnvironment]
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test with parameters, Spark runs the last case; the local executor runs all of them.
-
-    What differs between the two is how a job is run, hardly ever what an operator makes of its
-    parameters, and a case takes seconds on Spark. `--all-on-spark` runs all there too.
-    """
-    if config.getoption("all_on_spark"):
-        return
-    last: dict[str, pytest.Item] = {}
-    spare: list[pytest.Item] = []
-    for item in items:
-        if _executor_of(item) == "spark":
-            name = item.nodeid.partition("[")[0]
-            if name in last:
-                spare.append(last[name])
-            last[name] = item
-    if spare:
-        config.hook.pytest_deselected(items=spare)
-        gone = set(spare)
-        items[:] = [item for item in items if item not in gone]
-
-
-def _executor_of(item: pytest.Item) -> Any:
-    callspec = getattr(item, "callspec", None)
-    return None if callspec is None else callspec.params.get("executor")
-
-
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One session for all tests, made the way a job makes it."""

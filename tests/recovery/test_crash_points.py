@@ -144,7 +144,7 @@ def test_dying_again_and_again(counting_job: MakeJob) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "crash", ["task.before_segment", "task.after_segment:3", "store.catch_up:2", IMAGE_POINT]
+    "crash", [IMAGE_POINT, "task.before_segment", "store.catch_up:2", "task.after_segment:3"]
 )
 def test_crash_in_a_worker_on_spark(counting_job: MakeJob, crash: str) -> None:
     settings = CATCHING_UP if crash.startswith("store") else {"records": 2800}
