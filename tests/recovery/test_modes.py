@@ -75,3 +75,14 @@ def test_modes_are_alike_without_failure(counting_job: MakeJob) -> None:
         job = counting_job(mode=mode)
         assert job.run().process.returncode == 0
         job.assert_exact()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_on_spark(counting_job: MakeJob) -> None:
+    """The driver dies between the sinks' commit and the manifest, or before both, by the mode."""
+    counts = {}
+    for mode in ("AT_LEAST_ONCE", "AT_MOST_ONCE"):
+        job = counting_job(executor="spark", mode=mode, records=1600)
+        counts[mode] = _recovered(job, "driver.before_manifest:3").total()
+    assert counts == {"AT_LEAST_ONCE": 1600 + 400, "AT_MOST_ONCE": 1600 - 400}
