@@ -338,6 +338,25 @@ class CheckpointCorruptError(CheckpointError):
         )
 
 
+class SnapshotNotFoundError(CheckpointError, FileNotFoundError):
+    """A path leads to no savepoint and to no checkpoint."""
+
+    @classmethod
+    def at(cls, path: str, exists: bool) -> SnapshotNotFoundError:
+        found = "there is none in it" if exists else "it does not exist"
+        return cls(
+            f"{path} is no savepoint or checkpoint: {found}; give a savepoint's directory, a job's "
+            "directory of checkpoints or one of the manifests in its epochs"
+        )
+
+    @classmethod
+    def incomplete(cls, path: str, manifest: str) -> SnapshotNotFoundError:
+        return cls(
+            f"{path} is not a whole savepoint: {manifest} is missing, which is written last; it "
+            "may not have been finished, or not have been copied to its end"
+        )
+
+
 class CheckpointFormatError(CheckpointError):
     """The checkpoint was written in a format this version does not know."""
 

@@ -54,6 +54,10 @@ class FileSystem(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
+    def size(self, path: str) -> int:
+        """Of a file, in bytes; FileNotFoundError if there is none."""
+        ...
+
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted; none if it does not exist."""
         ...
@@ -113,6 +117,9 @@ class LocalFileSystem:
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
 
     def list(self, path: str) -> list[str]:
         try:
