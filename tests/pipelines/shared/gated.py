@@ -92,7 +92,8 @@ def expected(*ranges: range) -> list[str]:
 
 def written(out: Path) -> list[str]:
     """The lines that are visible by now."""
-    files = [p for p in out.rglob("*") if p.is_file() and not p.name.startswith((".", "_"))]
+    visible = (p for p in out.glob("[!.]*/*") if not p.name.startswith("."))
+    files = [p for p in (*visible, *out.glob("[!.]*")) if p.is_file()]
     return sorted(line for path in files for line in path.read_text().splitlines())
 
 
