@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.datastream import DataStream, StreamExecutionEnvironment
+from penstock.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.driver.epoch_loop import EpochReport
 from penstock.errors import CheckpointMismatchError
+from penstock.storage.checkpoint_layout import CheckpointLayout
+from penstock.storage.checkpoint_log import CheckpointLog
+from penstock.storage.filesystem import filesystem_for
+from penstock.testing import ScriptedSource
 
 KEYS = 30
 
@@ -41,38 +49,43 @@ def test_other_parallelism(
     assert sorted(first + second) == expected
 
 
-def _kept(env: StreamExecutionEnvironment, limit: int) -> DataStream:
-    """State of some size under many keys; fails at the last round's end."""
+class Remember(KeyedProcessFunction):
+    """State of some size under many keys; gives how often a key was seen."""
 
-    def pair(n: int) -> tuple[int, str, int]:
-        if n >= limit:
-            raise RuntimeError("half-way")
-        return n % _MANY, "x" * 100, 1
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
 
-    numbers = env.from_sequence(0, 4 * _MANY - 1).uid("numbers")
-    return numbers.map(pair).key_by(0).sum(2).uid("counts")
+    def open(self, runtime_context: Any) -> None:
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen"))
 
-
-_MANY = 20_000
+    def process_element(self, value: tuple[int, int], ctx: Any) -> Any:
+        if value[0] >= self.rounds:
+            raise RuntimeError("on cue")
+        count = (self.seen.value() or (0, b""))[0] + 1
+        self.seen.update((count, random.Random(value[1]).randbytes(1000)))
+        yield value[1], count
 
 
 def test_each_byte_of_the_state_is_read_about_once(
-    restartable_env: Any, collect_until_error: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    restartable_env: Any, collect_until_error: Any, tmp_path: Path
 ) -> None:
     """2 → 5 → 1: subtasks read those parts of the files that hold their key groups."""
-    settings = {"penstock.source.max-records-per-epoch": str(_MANY)}
-    seen: list[tuple[str, int]] = []
-    for parallelism, rounds in (("2", 2), ("5", 3), ("1", 4)):
-        env = restartable_env({**settings, "parallelism.default": parallelism})
+    keys, touched = range(20_000), range(0, 20_000, 100)
+    script = [[(n, key) for key in (touched if n else keys)] for n in range(4)]
+    for rounds, parallelism in enumerate((2, 5, 1), start=1):
+        settings = {"penstock.source.max-records-per-epoch": "100000"}
+        env = restartable_env({**settings, "parallelism.default": str(parallelism)})
         reports: list[EpochReport] = []
         env.add_epoch_listener(reports.append)
         size = _state_bytes(tmp_path)
-        found, _ = collect_until_error(_kept(env, rounds * _MANY - 1))
-        read = sum(report.restored_bytes for report in reports)
-        if size:
-            assert 0.9 * size < read < 1.2 * size
-            seen.append((parallelism, read))
-    assert [parallelism for parallelism, _ in seen] == ["5", "1"]
+        source = env.from_source(ScriptedSource(script), source_name="script").uid("script")
+        stream = source.key_by(lambda v: v[1]).process(Remember(rounds)).uid("remember")
+
+        found, _ = collect_until_error(stream)
+
+        assert dict(found) == dict.fromkeys(touched if size else keys, rounds)
+        assert 0.99 * size <= sum(report.restored_bytes for report in reports) <= 1.15 * size
+    assert _state_bytes(tmp_path) > 20_000 * 1000
 
 
 def _state_bytes(tmp_path: Path) -> int:
