@@ -1,8 +1,8 @@
 """How a table file is cut into row groups, and the index by which each can be read by itself.
 
-The index lies in the file's footer, whose checksum a manifest holds: so a reader of a few key groups
-reads the footer and their row groups, checks these bytes, and needs no others. Files of one row
-group have none of this; they are read whole.
+The index lies in the file's footer, whose checksum a manifest holds: so a reader of a few key
+groups reads the footer and their row groups, checks these bytes, and needs no others. Files of one
+row group have none of this; they are read whole.
 """
 
 from __future__ import annotations

@@ -176,14 +176,29 @@ def read_batches(
         raise CheckpointCorruptError.of(path, str(error)) from error
 
 
+def read_whole(fs: FileSystem, root: str, info: FileInfo, meter: ReadMeter | None = None) -> bytes:
+    """The bytes of a file, checked."""
+    path = os.path.join(root, info.path)
+    try:
+        with fs.open_read(path) as file:
+            return _whole(file, path, info, meter or ReadMeter())
+    except FileNotFoundError as error:
+        raise CheckpointCorruptError.of(path, "the file is missing") from error
+
+
+def _whole(file: BinaryIO, path: str, info: FileInfo, meter: ReadMeter) -> bytes:
+    data = file.read()
+    meter.bytes += len(data)
+    _check_size(path, info, len(data))
+    _check(path, data, info.checksum)
+    return data
+
+
 def _batches(
     file: BinaryIO, path: str, info: FileInfo, meter: ReadMeter
 ) -> Iterator[pa.RecordBatch]:
     if info.footer is None or (info.bytes <= _WHOLE and not info.clipped):
-        data = file.read()
-        meter.bytes += len(data)
-        _check_size(path, info, len(data))
-        _check(path, data, info.checksum)
+        data = _whole(file, path, info, meter)
         # Threads would cost more than they bring, and the other cores have tasks.
         table = pq.ParquetFile(pa.BufferReader(data), read_dictionary=["operator", "state"])
         yield from table.iter_batches(batch_size=BATCH_ROWS, use_threads=False)
