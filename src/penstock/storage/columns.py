@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from operator import gt, itemgetter
+from operator import add, gt, itemgetter
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
@@ -64,20 +64,14 @@ class Columns(NamedTuple):
     def row_groups(self, target: int) -> Iterator[Columns]:
         """Sorted rows in pieces of about this size: Arrow's offsets end at 2 GB, readers hold one
         piece, and those who want few key groups read few pieces."""
-        if self._data_bytes() <= target:
+        keys = map(add, map(len, self.key), map(len, self.map_key))
+        values = [len(value) if value else 0 for value in self.value]
+        sizes = list(accumulate(map(add, keys, values), initial=0))
+        if sizes[-1] <= target:
             yield self
             return
-        lengths = (
-            len(key) + len(map_key) + len(value or b"")
-            for key, map_key, value in zip(self.key, self.map_key, self.value, strict=True)
-        )
-        sizes = list(accumulate(lengths, initial=0))
         for start, end in cut(sizes, self.key_group, target):
             yield Columns._make(column[start:end] for column in self)
-
-    def _data_bytes(self) -> int:
-        columns = (self.key, self.map_key, filter(None, self.value))
-        return sum(sum(map(len, column)) for column in columns)
 
 
 def to_arrow(columns: Columns) -> pa.RecordBatch:

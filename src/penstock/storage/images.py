@@ -21,7 +21,7 @@ from penstock.storage.columns import numbers
 from penstock.storage.compaction import Compaction, CompactionPolicy
 from penstock.storage.file_info import FileInfo, FileKind
 from penstock.storage.filesystem import FileSystem, filesystem_for
-from penstock.storage.merging import Merge, Sizes, row_groups
+from penstock.storage.merging import Merge, Sizes, concatenated, row_groups
 from penstock.storage.row_groups import GROUP_BYTES, cut
 from penstock.storage.runs import sorted_runs
 from penstock.storage.table_file import read_whole, write_row_groups
@@ -144,7 +144,7 @@ def _parts(batches: Iterable[pa.RecordBatch], part_bytes: int) -> Iterator[pa.Re
         waiting.append(batch)
         size += Sizes(batch).total
         if size >= part_bytes:
-            rows = pa.concat_batches(waiting)
+            rows = concatenated(waiting)
             sizes = Sizes(rows)
             waiting, size = [], 0
             for start, end in cut(sizes, numbers(rows.column(0)), part_bytes):
@@ -154,7 +154,7 @@ def _parts(batches: Iterable[pa.RecordBatch], part_bytes: int) -> Iterator[pa.Re
                 else:
                     waiting, size = [part], sizes[end] - sizes[start]
     if waiting:
-        yield pa.concat_batches(waiting)
+        yield concatenated(waiting)
 
 
 def main() -> int:

@@ -26,6 +26,9 @@ from penstock.storage.table_file import read_batches
 # The names of a state are one number here: the place of both in `Merge.states`.
 _VALUE = 5
 _WORKING = pa.schema([SCHEMA.field(0), pa.field("number", pa.int32()), *list(SCHEMA)[3:]])
+# Neither this nor any other scalar or array is made by ``pa.scalar`` or ``pa.array``, which import
+# pandas.
+_NOTHING = binary_array([b""])[0]
 
 
 @dataclass
@@ -79,7 +82,7 @@ class Merge:
             _encoded(pc.binary_length(namespace), uvarint),
             namespace,
             map_key,
-            b"",
+            _NOTHING,
         )
 
     def _batches(self, files: Iterable[FileInfo]) -> Iterator[pa.RecordBatch]:
@@ -90,7 +93,7 @@ class Merge:
     def _numbered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         key_group, operator, state, *others = batch.columns
         operators, names = operator.dictionary.to_pylist(), state.dictionary.to_pylist()
-        width = pa.scalar(len(names), pa.int32())
+        width = _integers([len(names)])[0]
         pairs = pc.add(pc.multiply(operator.indices, width), state.indices)
         number = _mapped(pairs, lambda pair: self._number(operators, names, pair))
         return pa.RecordBatch.from_arrays([key_group, number, *others], schema=_WORKING)
@@ -151,7 +154,14 @@ def _newest(parts: Sequence[tuple[pa.RecordBatch, Any]]) -> pa.RecordBatch:
     keys = keys.take(order)
     first = pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1))
     order = pa.concat_arrays([order.slice(0, 1), order.slice(1).filter(first)])
-    return pa.concat_batches([rows for rows, _ in parts]).take(order)
+    return concatenated([rows for rows, _ in parts]).take(order)
+
+
+def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return batch
 
 
 def row_groups(rows: pa.RecordBatch, target: int) -> Iterator[pa.RecordBatch]:
@@ -164,7 +174,7 @@ class Sizes(Sequence[int]):
     """How many bytes lie before each row: Arrow's offsets, added up where somebody asks."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
-        self._rows = rows.num_rows
+        self._rows: int = rows.num_rows
         self._offsets = [
             memoryview(column.buffers()[1]).cast("i")[column.offset :]
             for column in (rows.column(name) for name in ("key", "map_key", "value"))
@@ -185,9 +195,8 @@ class Sizes(Sequence[int]):
 def _encoded(column: Any, encode: Callable[[int], bytes]) -> Any:
     """Each number encoded; there are few different ones."""
     found = column.dictionary_encode()
-    return binary_array([encode(value) for value in found.dictionary.to_pylist()]).take(
-        found.indices
-    )
+    encoded = binary_array([encode(value) for value in found.dictionary.to_pylist()])
+    return encoded.take(found.indices)
 
 
 def _mapped(column: Any, encode: Callable[[int], int]) -> Any:
@@ -206,5 +215,4 @@ def _named(numbers_: Any, names: Sequence[str]) -> Any:
 
 
 def _integers(values: Sequence[int]) -> Any:
-    # Not by ``pa.array``, which imports pandas.
     return pa.Array.from_buffers(pa.int32(), len(values), [None, pa.py_buffer(array("i", values))])
