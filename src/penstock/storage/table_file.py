@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from xxhash import xxh3_128_hexdigest
+from xxhash import xxh3_128, xxh3_128_hexdigest
 
 from penstock.errors import CheckpointCorruptError, InvalidArgumentError
 from penstock.storage.columns import SCHEMA, Columns, from_arrow, numbers, to_arrow
@@ -28,6 +28,7 @@ BATCH_ROWS = 16_384
 
 # Files up to this size are read in one go by those who want all of them.
 _WHOLE = 8 << 20
+_BLOCK = 1 << 20
 _MAGIC = b"PAR1"
 
 
@@ -186,11 +187,26 @@ def read_whole(fs: FileSystem, root: str, info: FileInfo, meter: ReadMeter | Non
         raise CheckpointCorruptError.of(path, "the file is missing") from error
 
 
+def check_file(fs: FileSystem, root: str, info: FileInfo) -> None:
+    """Refuse a file that is not as it was written."""
+    path = os.path.join(root, info.path)
+    checksum, size = xxh3_128(), 0
+    try:
+        with fs.open_read(path) as file:
+            while block := file.read(_BLOCK):
+                checksum.update(block)
+                size += len(block)
+    except FileNotFoundError as error:
+        raise CheckpointCorruptError.of(path, "the file is missing") from error
+    _check_size(path, info, size)
+    _check(path, checksum.hexdigest(), info.checksum)
+
+
 def _whole(file: BinaryIO, path: str, info: FileInfo, meter: ReadMeter) -> bytes:
     data = file.read()
     meter.bytes += len(data)
     _check_size(path, info, len(data))
-    _check(path, data, info.checksum)
+    _check(path, xxh3_128_hexdigest(data), info.checksum)
     return data
 
 
@@ -246,7 +262,7 @@ class _Checked(io.RawIOBase):
         self._file.seek(offset)
         data = self._file.read(length)
         self._meter.bytes += len(data)
-        _check(self._path, data, checksum)
+        _check(self._path, xxh3_128_hexdigest(data), checksum)
         return data
 
     def read(self, size: int = -1) -> bytes:
@@ -287,7 +303,6 @@ def _check_size(path: str, info: FileInfo, size: int) -> None:
         raise CheckpointCorruptError.of(path, f"it has {size} bytes instead of {info.bytes}")
 
 
-def _check(path: str, data: bytes, expected: str) -> None:
-    checksum = xxh3_128_hexdigest(data)
+def _check(path: str, checksum: str, expected: str) -> None:
     if checksum != expected:
         raise CheckpointCorruptError.of(path, f"checksum {checksum} instead of {expected}")
