@@ -73,6 +73,8 @@ class EpochReport:
     """Rows and age of each side input, by name."""
     loops: Mapping[str, LoopReport] = field(default_factory=dict)
     """Uid of each iteration → what is in its loop."""
+    restored_bytes: int = 0
+    """Bytes of checkpoint files that tasks read, to bring their stores to the epoch's base."""
 
     @property
     def idle(self) -> bool:
@@ -494,6 +496,7 @@ class EpochLoop:
                 watermarks=_watermarks(self.plan, acknowledgements),
                 side_inputs=self._side_inputs.status(order.clock),
                 loops=self._iterations.learn(order.ended, self.base, records_in),
+                restored_bytes=sum(a.restored_bytes for a in acknowledgements),
             ),
         )
 
