@@ -412,11 +412,21 @@ class CheckpointMismatchError(CheckpointError):
 
     @classmethod
     def changed_type(
-        cls, operator: str, state: str, stored: object, declared: object
+        cls, operator: str, state: str, stored: object, declared: object, difference: str = ""
     ) -> CheckpointMismatchError:
+        because = f": {difference}" if difference else ""
         return cls(
             f"state {state!r} of operator {operator!r} was stored as {stored} and is now declared "
-            f"as {declared}; keep it as it was, or use a new state name"
+            f"as {declared}{because}; keep it as it was, or use a new state name"
+        )
+
+    @classmethod
+    def declared_differently(
+        cls, operator: str, state: str, here: object, there: object
+    ) -> CheckpointMismatchError:
+        return cls(
+            f"state {state!r} of operator {operator!r} is declared as {here} by one subtask and as "
+            f"{there} by another; declare it alike, or use two state names"
         )
 
 

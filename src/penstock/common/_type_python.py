@@ -80,7 +80,8 @@ class _ClassTypeInfo(TypeInformation):
     def _maker(self) -> Callable[[Sequence[Any]], Any]:
         raise NotImplementedError
 
-    def _default(self, field: str) -> Any:
+    def default_of(self, field: str) -> Any:
+        """The default of a field; CheckpointMismatchError if it has none."""
         raise NotImplementedError
 
     def _take(self) -> Callable[[Any], Sequence[Any]]:
@@ -102,7 +103,7 @@ class _ClassTypeInfo(TypeInformation):
             [t.plain() for t in self._types],
             self._take(),
             self._maker(),
-            self._default,
+            self.default_of,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -145,7 +146,7 @@ class DataclassTypeInfo(_ClassTypeInfo):
         in_slots = any(hasattr(getattr(cls, name, None), "__set__") for name in names)
         return make_in_slots if in_slots else make
 
-    def _default(self, field: str) -> Any:
+    def default_of(self, field: str) -> Any:
         declared = self._cls.__dataclass_fields__.get(field)  # type: ignore[attr-defined]
         if declared is not None and declared.default is not dataclasses.MISSING:
             return declared.default
@@ -166,7 +167,7 @@ class NamedTupleTypeInfo(_ClassTypeInfo):
         make: Callable[[Sequence[Any]], Any] = self._cls._make  # type: ignore[attr-defined]
         return make
 
-    def _default(self, field: str) -> Any:
+    def default_of(self, field: str) -> Any:
         defaults = self._cls._field_defaults  # type: ignore[attr-defined]
         if field in defaults:
             return defaults[field]
