@@ -148,9 +148,9 @@ class DataclassTypeInfo(_ClassTypeInfo):
 
     def default_of(self, field: str) -> Any:
         declared = self._cls.__dataclass_fields__.get(field)  # type: ignore[attr-defined]
-        if declared is not None and declared.default is not dataclasses.MISSING:
+        if declared is not None and _is_given(declared.default):
             return declared.default
-        if declared is not None and declared.default_factory is not dataclasses.MISSING:
+        if declared is not None and _is_given(declared.default_factory):
             return declared.default_factory()
         raise self._no_default(field)
 
@@ -172,6 +172,11 @@ class NamedTupleTypeInfo(_ClassTypeInfo):
         if field in defaults:
             return defaults[field]
         raise self._no_default(field)
+
+
+def _is_given(default: Any) -> bool:
+    """A class that travelled by value, as those of a script do, brings its own MISSING along."""
+    return not isinstance(default, type(dataclasses.MISSING))
 
 
 def is_dataclass_type(x: object) -> bool:
