@@ -525,6 +525,17 @@ class UnsupportedFeatureError(PenstockError, NotImplementedError):
         return cls.of(what, NO_JAVA)
 
 
+class MissingPackageError(PenstockError, ImportError):
+    """A package that only some programs need is not installed."""
+
+    @classmethod
+    def of(cls, what: str, package: str, extra: str) -> MissingPackageError:
+        return cls(
+            f"{what} needs the package {package}, which is not installed here; "
+            f"pip install 'penstock[{extra}]', on every machine of the cluster"
+        )
+
+
 class RefusedNameError(UnsupportedFeatureError, AttributeError):
     """A name of PyFlink's that is not here. To `hasattr` it is not there."""
 

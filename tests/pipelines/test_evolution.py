@@ -17,6 +17,7 @@ from penstock.datastream import (
     MapFunction,
     StreamExecutionEnvironment,
 )
+from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from penstock.datastream.functions import AggregateFunction, ProcessWindowFunction
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
@@ -194,6 +195,13 @@ def of_both_versions(
     return [read for _, read in found]
 
 
+def avro(*fields: Any) -> GenericRecordAvroTypeInfo:
+    keys = ("name", "type", "default")
+    described = [dict(zip(keys, given, strict=False)) for given in fields]
+    schema = {"type": "record", "name": "R", "fields": described}
+    return GenericRecordAvroTypeInfo(AvroSchema(schema))
+
+
 ROW = Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()])
 ROW_NOW = Types.ROW_NAMED(["c", "b", "a"], [Types.STRING(), Types.STRING(), Types.DOUBLE()])
 MAPPED = Types.MAP(Types.TUPLE([Types.INT(), Types.STRING()]), Types.LIST(Types.INT()))
@@ -208,6 +216,13 @@ MAPPED_NOW = Types.MAP(Types.TUPLE([Types.INT(), Types.STRING()]), Types.LIST(Ty
         pytest.param(value(Types.FLOAT()), 0.1, value(Types.DOUBLE()), 0.1, id="float to double"),
         pytest.param(value(Types.LONG()), 2**60, value(Types.BIG_INT()), 2**60, id="to big int"),
         pytest.param(value(ROW), Row(1, "x"), value(ROW_NOW), Row(c=None, b="x", a=1.0), id="row"),
+        pytest.param(
+            ListStateDescriptor("kept", avro(("a", "int"), ("b", "string"))),
+            {"a": 1, "b": "x"},
+            ListStateDescriptor("kept", avro(("c", "int", 7), ("a", "double"))),
+            [{"c": 7, "a": 1.0}],
+            id="avro",
+        ),
         pytest.param(value(Point), Point(1, 2), value(PointNow), PointNow(2, 1, 7), id="tuple"),
         pytest.param(value(MAPPED), {(1, "x"): [2]}, value(MAPPED_NOW), {(1, "x"): [2.0]}, id="in"),
         pytest.param(
@@ -532,6 +547,12 @@ def test_operator_state(
             3,
             MapStateDescriptor("kept", Types.LONG(), Types.INT()),
             "its key was String and is Long",
+        ),
+        (
+            value(avro(("a", "int"))),
+            {"a": 1},
+            value(avro(("a", "string"))),
+            r"it cannot be resolved: \.a was int and is string",
         ),
         (value(None), 3, value(Types.INT()), "it was PickledByteArray and is Integer"),
     ],
