@@ -421,6 +421,14 @@ class CheckpointMismatchError(CheckpointError):
         )
 
     @classmethod
+    def of_two_types(cls, state: str) -> CheckpointMismatchError:
+        return cls(
+            f"operator state {state!r} has changed its type, and not all subtasks have declared it "
+            "since: they cannot be dealt out anew; run the job with the parallelism it had, and "
+            "declare the state in initialize_state"
+        )
+
+    @classmethod
     def declared_differently(
         cls, operator: str, state: str, here: object, there: object
     ) -> CheckpointMismatchError:

@@ -69,6 +69,7 @@ EXAMPLES = [
     CheckpointFormatError.newer("/c/1", 3, 2),
     CheckpointMismatchError.other_job("/c", "a", "b"),
     CheckpointMismatchError.changed_type("op", "count", "Long", "String", "it was Long"),
+    CheckpointMismatchError.of_two_types("noted"),
     CheckpointMismatchError.declared_differently("op", "count", "Long", "String"),
     MissingPackageError.of("Avro", "fastavro", "avro"),
     CheckpointUnwritableError.at("/c", PermissionError("denied")),
