@@ -13,7 +13,7 @@ from typing import Any
 from penstock.errors import CheckpointCorruptError, CheckpointFormatError
 from penstock.storage.file_info import FileInfo
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 @dataclass(frozen=True)
