@@ -62,6 +62,9 @@ class Columns(NamedTuple):
 
     def of_state(self, operator: str, state: str) -> Columns:
         """The rows of one state."""
+        if len(set(self.operator)) == 1 == len(set(self.state)):
+            only = (self.operator[0], self.state[0]) == (operator, state)
+            return self if only else Columns.of(())
         names = zip(self.operator, self.state, strict=True)
         wanted = [pair == (operator, state) for pair in names]
         if all(wanted):

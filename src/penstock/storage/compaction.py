@@ -210,9 +210,8 @@ def _rows(
         if only is not None and only not in info.states:
             continue
         lo, hi = info.key_groups
-        for columns in read_columns(fs, root, info):
-            if only is not None and len(info.states) > 1:
-                columns = columns.of_state(*only)
+        for found in read_columns(fs, root, info):
+            columns = found if only is None else found.of_state(*only)
             rows = map(MergedRow, columns.packed_keys(), repeat(age), columns.entries())
             if info.clipped:
                 yield from (row for row in rows if lo <= row.entry.key_group <= hi)
