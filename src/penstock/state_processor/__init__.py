@@ -1,0 +1,6 @@
+"""State as tables: read any state of a savepoint as a Spark DataFrame, make savepoints, change
+them."""
+
+from penstock.state_processor.spark_savepoint import Savepoint
+
+__all__ = ["Savepoint"]
