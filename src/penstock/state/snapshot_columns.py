@@ -23,7 +23,7 @@ from penstock.state.snapshot_reader import (
     subtask_files,
     unknown_state,
 )
-from penstock.state.stored_keys import MIXED, KeyType, common_type, common_type_of
+from penstock.state.stored_keys import BYTES, MIXED, KeyType, common_type, common_type_of
 from penstock.state.stored_states import PICKLED, StateLayout, StateRow
 from penstock.storage.snapshot import Snapshot
 
@@ -65,6 +65,11 @@ class RowColumns:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
+    def with_namespace(self) -> RowColumns:
+        """With what a window is stored as, too."""
+        more = _Column("namespace", BYTES, lambda row: row.namespace)
+        return replace(self, columns=(*self.columns, more))
+
     def flat(self) -> RowColumns:
         """With text in the place of all that has parts or is bytes."""
         return replace(self, columns=tuple(self._flat(c) for c in self.columns))
@@ -98,11 +103,10 @@ def keyed_columns(
         listed = {"kind": "list", "element": layout.type} if layout.in_chunks else layout.type
         found.append(_Column("value", listed, lambda row: row.value))
     if layout.form == "raw":
-        stored = {"kind": "primitive_array", "element": {"kind": "byte"}}
         found = [
-            _Column("key", stored, lambda row: row.key),
-            _Column("map_key", stored, lambda row: row.map_key),
-            _Column("value", stored, lambda row: row.value),
+            _Column("key", BYTES, lambda row: row.key),
+            _Column("map_key", BYTES, lambda row: row.map_key),
+            _Column("value", BYTES, lambda row: row.value),
         ]
     if layout.expiring:
         used = {"kind": "list", "element": LONG} if layout.in_chunks else LONG

@@ -91,7 +91,7 @@ _SIMPLE = {
     b"D": "sql_date",
     b"H": "sql_time",
 }
-_BYTES: KeyType = {"kind": "primitive_array", "element": {"kind": "byte"}}
+BYTES: KeyType = {"kind": "primitive_array", "element": {"kind": "byte"}}
 _LONG = range(-(1 << 63), 1 << 63)
 _NUMBERS = {"long": 0, "big_int": 1, "double": 2}
 
@@ -104,7 +104,7 @@ def key_type(data: bytes) -> KeyType:
     if tag == b"i":
         return {"kind": "long" if len(data) < 16 or decode_key(data) in _LONG else "big_int"}
     if tag == b"b":
-        return _BYTES
+        return BYTES
     if tag == b"T":
         aware = decode_key(data).tzinfo is not None
         return {"kind": "instant" if aware else "sql_timestamp"}

@@ -65,6 +65,8 @@ class StateRow(NamedTuple):
     """With a time to live: when the value was last used, of a list each element's time."""
     key_group: int | None = None
     subtask: int | None = None
+    namespace: bytes | None = None
+    """The window as it is stored, where that is asked for."""
 
 
 Place = tuple[Any, ...]

@@ -2,5 +2,6 @@
 them."""
 
 from penstock.state_processor.spark_savepoint import Savepoint
+from penstock.state_processor.spark_writer import SavepointWriter
 
-__all__ = ["Savepoint"]
+__all__ = ["Savepoint", "SavepointWriter"]

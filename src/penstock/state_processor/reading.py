@@ -17,12 +17,14 @@ from penstock.common.types import Row
 from penstock.state.snapshot_columns import RowColumns, keyed_columns
 from penstock.state.snapshot_reader import subtask_files
 from penstock.state.stored_keys import (
+    BYTES,
     NOTHING,
     KeyType,
     common_type,
     common_type_of,
+    is_whole,
 )
-from penstock.state.stored_states import StateLayout, StateRow
+from penstock.state.stored_states import Place, StateLayout, StateRow
 from penstock.storage.compaction import live_entries
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import filesystem_for
@@ -67,6 +69,17 @@ class Reading:
     as_text: tuple[str, ...] = ()
     value_type: pa.DataType | None = None
     """What opened pickles are to be laid out as, if not as text."""
+    for_change: bool = False
+    """Whether each row must lead back to where it is stored."""
+
+    @property
+    def stored_keys(self) -> bool:
+        """Whether keys are given as they are stored, since no type says all of them."""
+        return self.for_change and not is_whole(self.key_type)
+
+    @property
+    def stored_map_keys(self) -> bool:
+        return self.for_change and not is_whole(self.map_key_type)
 
     @property
     def schema(self) -> pa.Schema:
@@ -77,8 +90,12 @@ class Reading:
         return schema
 
     def _columns(self) -> RowColumns:
-        types = self.key_type, self.map_key_type
-        return keyed_columns(self.layout, *types, self.open_pickles).as_text(*self.as_text)
+        key_type = BYTES if self.stored_keys else self.key_type
+        map_key_type = BYTES if self.stored_map_keys else self.map_key_type
+        found = keyed_columns(self.layout, key_type, map_key_type, self.open_pickles)
+        if self.for_change and self.layout.per_window:
+            found = found.with_namespace()
+        return found.as_text(*self.as_text)
 
     def batches(self, ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the parts whose numbers come in."""
@@ -89,9 +106,20 @@ class Reading:
             for number in batch.column(0).to_pylist():
                 part = self.parts[number]
                 entries = live_entries(fs, root, part.files, part.key_groups, only)
-                rows = (row for _, row in self.layout.rows(entries, self.open_pickles))
+                rows = map(self._row, self.layout.rows(entries, self.open_pickles))
                 while some := list(islice(rows, _BATCH)):
                     yield self._batch(columns, schema, some)
+
+    def _row(self, found: tuple[Place, StateRow]) -> StateRow:
+        place, row = found
+        if not self.for_change:
+            return row
+        # Only of states that are declared by users: group, key, namespace, and a map's key.
+        if self.stored_keys:
+            row = row._replace(key=place[1])
+        if self.stored_map_keys and self.layout.form == "map":
+            row = row._replace(map_key=place[3])
+        return row._replace(namespace=place[2])
 
     def _batch(
         self, columns: RowColumns, schema: pa.Schema, rows: Sequence[StateRow]
@@ -181,4 +209,3 @@ def _part(value: Any, position: int, name: str) -> Any:
     if isinstance(value, tuple | list | Row) and not hasattr(value, name):
         return value[position]
     return getattr(value, name)
-

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -23,11 +22,6 @@ from penstock.state.snapshot_reader import (
 from penstock.state.stored_states import StateLayout
 from penstock.state_processor.reading import Reading, joined_types, read_parts
 from penstock.storage.snapshot import Snapshot, open_snapshot
-
-if TYPE_CHECKING:
-    from penstock.state_processor.spark_writer import SavepointWriter
-
-SPLIT, POSITION = "split", "position"
 
 
 class Savepoint:
@@ -150,12 +144,6 @@ class Savepoint:
         rows = list(rows_of(self.snapshot, uid, state, trust_pickle=self._trust_pickle))
         table = pa.Table.from_batches([columns.batch(rows)])
         return self._spark.createDataFrame(table, spark_schema(table.schema))
-
-    def writer(self) -> SavepointWriter:
-        """A new savepoint that begins as this one."""
-        from penstock.state_processor.spark_writer import SavepointWriter
-
-        return SavepointWriter.from_existing(self)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:

@@ -15,9 +15,9 @@ from penstock.storage.checkpoint_layout import image_name, merged_name, segment_
 from penstock.storage.compaction import (
     Compaction,
     CompactionPolicy,
-    sorted_runs,
     plan_compaction,
     run_compaction,
+    sorted_runs,
     urgency,
 )
 from penstock.storage.entries import Entry
