@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
+from penstock.driver.seeding import without_sources
 from penstock.errors import InvalidArgumentError
 from penstock.plan.translate import vertex_uid
 from penstock.state.key_groups import UPPER_BOUND
@@ -69,7 +70,7 @@ class Draft:
         }
         first = next(iter(manifest.vertices.values()), None)
         return cls(
-            replace(manifest, savepoint=True, committables={}, final=False),
+            replace(manifest, savepoint=True, committables={}, final=False, base=None, origin=None),
             first.parallelism if first else 1,
             first.max_parallelism if first else 128,
             origins,
@@ -103,18 +104,19 @@ class Draft:
 
     def remove_operator(self, uid: str) -> None:
         vertex = self._known(uid)
+        self._forget_source(uid, vertex)
         self._change_vertex(vertex, lambda operators: (o for o in operators if o != uid))
         self._change_kept(lambda kept: {u: text for u, text in kept.items() if u != uid})
         if any(name[0] == uid for name in self.origins):
             self.rewritten.add(vertex)
         self.origins = {new: old for new, old in self.origins.items() if new[0] != uid}
-        self._forget_source(uid, vertex)
         manifest = self.manifest
         self.manifest = replace(
             manifest,
             state_types=_without(manifest.state_types, uid),
             loops=_without(manifest.loops, uid),
             listeners=tuple(u for u in manifest.listeners if u != uid),
+            vertices={v: state for v, state in manifest.vertices.items() if state.operators},
         )
 
     def rename_operator(self, old: str, new: str) -> None:
@@ -142,6 +144,10 @@ class Draft:
             state_types=_renamed(manifest.state_types, rename),
             sources=_renamed(manifest.sources, rename),
             rows_read=_renamed(manifest.rows_read, rename),
+            spark_sources=tuple(
+                replace(source, uid=rename.get(source.uid, source.uid))
+                for source in manifest.spark_sources
+            ),
             listeners=tuple(rename.get(uid, uid) for uid in manifest.listeners),
         )
 
@@ -208,22 +214,18 @@ class Draft:
     # Sources
 
     def reset_source(self, uid: str) -> None:
-        if uid not in self.manifest.sources:
+        known = {*self.manifest.sources, *(s.uid for s in self.manifest.spark_sources)}
+        if uid not in known:
             raise InvalidArgumentError(
                 f"{uid!r} is no source with positions; there are "
-                f"{', '.join(self.manifest.sources) or 'none'}"
+                f"{', '.join(sorted(known)) or 'none'}"
             )
-        self._change_kept(lambda kept: {u: text for u, text in kept.items() if u != uid})
         self._forget_source(uid, self.vertex_of(uid))
 
     def _forget_source(self, uid: str, vertex: str | None) -> None:
-        if uid in self.manifest.sources and vertex in self.vertices:
-            self.removed_sources.add(self.vertices[vertex])
-        self.manifest = replace(
-            self.manifest,
-            sources=_without(self.manifest.sources, uid),
-            rows_read=_without(self.manifest.rows_read, uid),
-        )
+        if vertex is not None and self.manifest.vertices[vertex].operators[:1] == (uid,):
+            self.removed_sources.add(self.vertices.get(vertex, vertex))
+        self.manifest = without_sources(self.manifest, frozenset({uid}))
 
     def set_position(self, uid: str, split: str, position: Any, finished: bool) -> None:
         known = self.manifest.sources.get(uid)

@@ -136,12 +136,12 @@ class Reading:
         """The types of the keys in each part, as JSON."""
         for batch in ids:
             for number in batch.column(0).to_pylist():
-                found = [self._types_in(file) for file in self.parts[number].files]
-                texts = [json.dumps(types) for types in found]
+                texts = [self.types_in(file) for file in self.parts[number].files]
                 yield pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], ["types"])
 
-    def _types_in(self, file: FileInfo) -> list[KeyType]:
-        """Looks at the keys alone. Their content is checked when the rows are read."""
+    def types_in(self, file: FileInfo) -> str:
+        """The types of the keys in a file, as JSON. Looks at the keys alone; the content of files
+        is checked when the rows are read."""
         fs, root = filesystem_for(self.root)
         layout = self.layout
         names = ["namespace" if layout.key_in_namespace else "key"]
@@ -156,7 +156,7 @@ class Reading:
                 wanted = _of_state(batch, layout)
                 for at, name in enumerate(names):
                     found[at] = common_type(found[at], _type_of(wanted.column(name)))
-        return found
+        return json.dumps(found)
 
 
 def _of_state(batch: pa.RecordBatch, layout: StateLayout) -> pa.RecordBatch:
@@ -169,6 +169,8 @@ def _of_state(batch: pa.RecordBatch, layout: StateLayout) -> pa.RecordBatch:
 
 def _type_of(keys: pa.Array) -> KeyType:
     """Most columns have keys of one kind, which their first bytes tell."""
+    if not len(keys):
+        return NOTHING
     tags = pc.unique(pc.binary_slice(keys, 0, 1)).to_pylist()
     longest = pc.max(pc.binary_length(keys)).as_py()
     if tags == [b"s"] or tags == [b"b"] or (tags == [b"i"] and longest < _SHORT_INTEGER):

@@ -23,6 +23,9 @@ from penstock.state.stored_states import StateLayout
 from penstock.state_processor.reading import Reading, joined_types, read_parts
 from penstock.storage.snapshot import Snapshot, open_snapshot
 
+# Files up to this size are looked through sooner than Spark starts a task.
+_SMALL = 1 << 20
+
 
 class Savepoint:
     """A savepoint, or a checkpoint that a job has kept, whose states can be read as DataFrames."""
@@ -116,9 +119,15 @@ class Savepoint:
         parts = tuple(read_parts(self.snapshot.manifest, layout))
         root = self.snapshot.layout.root
         reading = Reading(root, layout, parts, open_pickles=open_pickles)
-        found = self._numbers(reading).mapInArrow(reading.key_types, "types string").collect()
-        key_type, map_key_type = joined_types([row.types for row in found])
+        key_type, map_key_type = joined_types(self._types(reading))
         return replace(reading, key_type=key_type, map_key_type=map_key_type)
+
+    def _types(self, reading: Reading) -> list[str]:
+        files = [file for part in reading.parts for file in part.files]
+        if sum(file.bytes for file in files) <= _SMALL:
+            return [reading.types_in(file) for file in files]
+        found = self._numbers(reading).mapInArrow(reading.key_types, "types string").collect()
+        return [row.types for row in found]
 
     def _reading(self, layout: StateLayout, as_text: tuple[str, ...]) -> Reading:
         return replace(self.reading(layout, self._trust_pickle), as_text=as_text)

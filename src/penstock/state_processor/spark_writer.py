@@ -19,6 +19,7 @@ from penstock.datastream.state import (
     MapStateDescriptor,
     StateDescriptor,
 )
+from penstock.driver.spark_checkpoint import export_spark
 from penstock.errors import InvalidArgumentError
 from penstock.state.keyed_state import recorded_kind
 from penstock.state.snapshot_reader import SubtaskFiles, keyed_layout, subtask_files
@@ -34,6 +35,7 @@ from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import FileSystem, filesystem_for
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState
 from penstock.storage.snapshot import SAVEPOINT_MANIFEST
+from penstock.storage.trust import sign
 
 _EXPIRING = "with time to live"
 
@@ -224,7 +226,8 @@ class SavepointWriter:
             for vertex, described in manifest.vertices.items()
         }
         self._copy_the_rest(fs, root, manifest)
-        data = replace(manifest, vertices=vertices, base=None).to_bytes()
+        data = replace(manifest, vertices=vertices).to_bytes()
+        sign(fs, root, data)
         fs.create_exclusive(os.path.join(root, SAVEPOINT_MANIFEST), data)
 
     def _images(
@@ -232,12 +235,12 @@ class SavepointWriter:
     ) -> dict[int, tuple[FileInfo, ...]]:
         """The files of each subtask."""
         parts = self._stored_parts(vertex)
-        inside = self._draft.manifest.vertices[vertex].operators
-        new = [made for (uid, _), made in self._states.items() if uid in inside]
-        if vertex not in self._draft.rewritten and all(part.merged for part in parts):
+        described = self._draft.manifest.vertices[vertex]
+        inside = described.operators
+        if vertex not in self._draft.rewritten and all(_is_image(part, inside) for part in parts):
             self._copy([file for part in parts for file in part.files], root)
             return {part.subtask: part.files for part in parts}
-        described = self._draft.manifest.vertices[vertex]
+        new = [made for (uid, _), made in self._states.items() if uid in inside]
         names = self._draft.state_names(vertex)
         frames = [self._encoded(made) for made in new]
         if parts and names:
@@ -288,13 +291,21 @@ class SavepointWriter:
         if self._base is None:
             return
         self._copy([file for loop in manifest.loops.values() for file in loop.files], root)
-        before, after = self._base.snapshot.layout, CheckpointLayout(root)
+        snapshot, after = self._base.snapshot, CheckpointLayout(root)
+        before = snapshot.layout
+        origin = snapshot.manifest.origin
+        if not snapshot.is_savepoint and origin is not None:
+            before = replace(before, fork=origin.fork)
+        renamed = {old: new for new, old in self._draft.vertices.items()}
         for name in fs.list(before.sources):
             if name not in self._draft.removed_sources:
-                renamed = {old: new for new, old in self._draft.vertices.items()}
-                target = after.source(renamed.get(name, name))
-                _copy_tree(fs, before.source(name), target)
-        _copy_tree(fs, before.spark, after.spark)
+                fs.copy_tree(before.source(name), after.source(renamed.get(name, name)))
+        if manifest.batch is None:
+            return  # nothing that Spark would go on from
+        if snapshot.is_savepoint:
+            fs.copy_tree(before.spark, after.spark)
+        else:
+            export_spark(fs, before, snapshot.manifest, after.spark)
 
     def _based(self, problem: str) -> Savepoint:
         if self._base is None:
@@ -314,6 +325,11 @@ class SavepointWriter:
         check_column(
             frame, value, descriptor.type_info.describe(), repr(descriptor.type_info), what
         )
+
+
+def _is_image(part: SubtaskFiles, operators: tuple[str, ...]) -> bool:
+    """Whether files can be taken as they are: after another chaining, some hold what others own."""
+    return part.merged and all(uid in operators for file in part.files for uid in file.operators)
 
 
 def _inner_type(descriptor: StateDescriptor) -> Mapping[str, Any]:
@@ -364,14 +380,3 @@ def _subtask(
 ) -> SubtaskState:
     chain = (ChainLink(f"{epoch}-{token}", files),) if files else ()
     return replace(subtask, token="", chain=chain)
-
-
-def _copy_tree(fs: FileSystem, source: str, target: str) -> None:
-    for name in fs.list(source):
-        before, after = os.path.join(source, name), os.path.join(target, name)
-        try:
-            data = fs.read(before)
-        except IsADirectoryError:
-            _copy_tree(fs, before, after)
-        else:
-            fs.write(after, data)
