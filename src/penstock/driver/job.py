@@ -26,6 +26,7 @@ from penstock.common.restart_strategy import restart_strategy_from
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.driver.adoption import adopt
+from penstock.driver.announcement import Announcement
 from penstock.driver.committers import Commit, Committers
 from penstock.driver.dependencies import cached_files
 from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
@@ -133,20 +134,30 @@ class Job:
         self._fs, self._directory = filesystem_for(directory)
         self.layout = CheckpointLayout.of_job(self._directory, self.job_id)
         self.plan = self._translate()
+        self._announcement = Announcement(self)
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """Whether its directory outlives this run, unless it is finished or given up."""
+        return not self._temporary
 
     def run(self) -> JobExecutionResult:
         """Run to the end, restarts included. Raises what ended it if it was not success."""
         started = time.monotonic()
         if self._temporary:
             os.mkdir(self._directory, 0o700)
+        failure: BaseException | None = None
         try:
             self._run()
-        except BaseException:
+        except BaseException as error:
             self.status = JobStatus.FAILED
+            failure = error
             raise
         finally:
             if self._temporary:
                 shutil.rmtree(self._directory, ignore_errors=True)
+            # Not before the lease is given back: who waits for the end may start the job again.
+            self._announcement.end(failure)
         millis = int((time.monotonic() - started) * 1000)
         return JobExecutionResult(JobID(self.job_id), millis, {})
 
@@ -162,6 +173,15 @@ class Job:
         self._stop.set()
         if self._executor is not None:
             self._executor.close()
+
+    def trigger_savepoint(self, directory: str | None) -> Future[str]:
+        raise _no_savepoints()
+
+    def stop_with_savepoint(self, drain: bool, directory: str | None) -> Future[str]:
+        raise _no_savepoints()
+
+    def cancel_with_savepoint(self, directory: str | None) -> Future[str]:
+        raise _no_savepoints()
 
     # Start
 
@@ -211,6 +231,7 @@ class Job:
 
     def _run(self) -> None:
         with Lease.acquire(self.layout.root, {"job": self.name}):
+            self._announcement.begin()
             self._remove_leftovers()
             log = CheckpointLog(self._fs, self.layout)
             log.remove_leftovers()
