@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from penstock import options
-from penstock.errors import FileAccessError, InvalidArgumentError
+from penstock.errors import InvalidArgumentError
 
 _UNSET = ("", "~", "null")
 # Lists of all other options are separated as Flink has it, by semicolons.
@@ -27,7 +27,7 @@ def read_config_file(path: str) -> dict[str, str]:
         with open(path, encoding="utf-8") as file:
             tree = yaml.compose(file, yaml.BaseLoader)
     except (OSError, UnicodeDecodeError) as error:
-        raise FileAccessError(f"cannot read the configuration file {path}: {error}") from None
+        raise InvalidArgumentError(f"cannot read the configuration file {path}: {error}") from None
     except yaml.YAMLError as error:
         raise InvalidArgumentError(f"{path} is not YAML: {error}") from None
     settings: dict[str, str] = {}

@@ -394,6 +394,13 @@ class CheckpointMismatchError(CheckpointError):
         )
 
     @classmethod
+    def no_savepoint(cls, path: str, job_id: str) -> CheckpointMismatchError:
+        return cls(
+            f"{path} is a checkpoint of job {job_id!r}, which deletes it itself; only savepoints "
+            "are disposed of: give the directory of one"
+        )
+
+    @classmethod
     def of_streaming(cls, path: str, epoch: int) -> CheckpointMismatchError:
         return cls(
             f"{path} holds epoch {epoch} of this job in STREAMING mode, and a BATCH job reads all "

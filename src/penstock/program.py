@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from types import ModuleType, TracebackType
 
 from penstock import compat
+from penstock.cli.exit_codes import code_of_program
 from penstock.errors import InvalidArgumentError
 
-_FAILED = 1
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -38,7 +38,7 @@ def run_program(path: str, arguments: Sequence[str] = (), as_pyflink: bool = Fal
     except Exception as error:
         shown = error.with_traceback(_without_us(error.__traceback__))
         sys.excepthook(type(error), shown, shown.__traceback__)
-        return _FAILED
+        return code_of_program(error)
     return 0
 
 

@@ -10,7 +10,7 @@ from penstock import options
 from penstock.common import Configuration
 from penstock.config_file import read_config_file
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.errors import FileAccessError, InvalidArgumentError
+from penstock.errors import InvalidArgumentError
 from penstock.launch import Launch, base_configuration, launched
 
 
@@ -69,7 +69,7 @@ def test_files_that_are_refused(tmp_path: Path, text: str, message: str) -> None
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(FileAccessError, match="cannot read the configuration file"):
+    with pytest.raises(InvalidArgumentError, match="cannot read the configuration file"):
         read_config_file(str(tmp_path / "none.yaml"))
 
 

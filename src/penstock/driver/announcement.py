@@ -14,10 +14,12 @@ from typing import Protocol
 
 from penstock import options
 from penstock.common.configuration import Configuration
+from penstock.common.local_paths import local_path
 from penstock.driver import registry
 from penstock.driver.control import Controllable, ControlServer
 from penstock.driver.processes import start_mark
 from penstock.driver.registry import JobEntry
+from penstock.errors import InvalidArgumentError
 from penstock.runtime.physical import PhysicalPlan
 
 _log = logging.getLogger("penstock")
@@ -90,10 +92,18 @@ def _entry_of(job: Announced, listening_at: str | None) -> JobEntry:
         executor=job.configuration.get(options.EXECUTOR),
         parallelism=max(vertex.parallelism for vertex in job.plan.vertices),
         root=settings.root if job.keeps_checkpoints else None,
-        savepoint_dir=savepoints,
+        savepoint_dir=None if savepoints is None else _full(savepoints),
         started=int(time.time() * 1000),
         socket=listening_at,
     )
+
+
+def _full(path: str) -> str:
+    """For processes that work in another directory; a scheme that is not ours stays as it is."""
+    try:
+        return local_path(path, "savepoint directory")
+    except InvalidArgumentError:
+        return path
 
 
 def _warn(message: str, *values: object) -> None:
