@@ -222,15 +222,37 @@ RECOVERY_PATH = _optional(
     "execution.state-recovery.path",
     _STRING,
     str,
-    "Not supported yet, and refused: a job goes on from the newest checkpoint of its job id.",
+    "A savepoint or retained checkpoint that the job starts from: a savepoint's directory, a job's "
+    "directory of checkpoints, or one of the manifests in its epochs. A job that has begun from it "
+    "already goes on from its own newest checkpoint.",
     "execution.savepoint.path",
 )
 RECOVERY_IGNORE_UNCLAIMED = _option(
     "execution.state-recovery.ignore-unclaimed-state",
     _BOOLEAN,
     False,
-    "No effect yet: a checkpoint with state of operators that are gone is refused.",
+    "Drop state of operators that the program no longer has; otherwise it is refused.",
     "execution.savepoint.ignore-unclaimed-state",
+)
+RECOVERY_ANEW = _option(
+    "penstock.state-recovery.anew",
+    _BOOLEAN,
+    False,
+    "Start from execution.state-recovery.path even if the job has begun from it already.",
+)
+RECOVERY_RESET_SOURCES = _optional(
+    "penstock.state-recovery.reset-sources",
+    _STRING,
+    str,
+    "Uids of sources, separated by commas, whose stored positions are forgotten when the job "
+    "starts from execution.state-recovery.path: they begin where the program says.",
+)
+TRUST_PICKLE = _option(
+    "penstock.trust-pickle",
+    _BOOLEAN,
+    False,
+    "Start also from a savepoint or checkpoint that somebody else wrote, though it holds pickled "
+    "values, which run code when they are opened.",
 )
 STATE_BACKEND = _choice(
     "state.backend.type",

@@ -21,6 +21,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.CheckpointFormatError, REFUSED),
     (errors.CheckpointMismatchError, REFUSED),
     (errors.LeaseHeldError, REFUSED),
+    (errors.UntrustedSnapshotError, REFUSED),
     (errors.UnsupportedFeatureError, REFUSED),
     (errors.JobCancelledError, CANCELLED),
 )

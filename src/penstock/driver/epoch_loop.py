@@ -33,7 +33,13 @@ from penstock.state.state_types import check_types
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.crash_points import reach
 from penstock.storage.file_info import FileInfo
-from penstock.storage.manifest import Manifest, SourceState, SubtaskState, VertexState
+from penstock.storage.manifest import (
+    Manifest,
+    SourceState,
+    SparkSourceName,
+    SubtaskState,
+    VertexState,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -111,6 +117,8 @@ class EpochLoop:
         self._iterations = Iterations(plan, warn_after_turns)
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
+        self.spark_sources: tuple[SparkSourceName, ...] | None = None
+        """What Spark reads from, if it is the engine."""
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
 
@@ -126,6 +134,11 @@ class EpochLoop:
     def sinks_committed(self) -> bool:
         """Whether all that the base's epoch prepared has been made visible."""
         return self._uncommitted == {}
+
+    def settled(self) -> Manifest | None:
+        """The base, unless its output is still to be committed."""
+        base = self.base
+        return base if self.sinks_committed and base is self.base else None
 
     @property
     def ended(self) -> bool:
@@ -391,9 +404,16 @@ class EpochLoop:
             committables=self._durable(acknowledgements, order.epoch),
             listeners=self._listeners(acknowledgements),
             loops=loops,
+            spark_sources=self._spark_sources(),
+            origin=None if base is None else base.origin,
             # The last watermark may have made timers fire, and these sent something round again.
             final=order.final and not loops,
         )
+
+    def _spark_sources(self) -> tuple[SparkSourceName, ...]:
+        if self.spark_sources is not None:
+            return self.spark_sources
+        return () if self.base is None else self.base.spark_sources
 
     def _sources(self, acknowledgements: list[Acknowledgement]) -> dict[str, SourceState]:
         found = dict(self.base.sources) if self.base is not None else {}

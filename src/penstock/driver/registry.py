@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from penstock.common.user_state import user_state_directory
+from penstock.common.user_directory import user_directory
 from penstock.driver.processes import is_alive
 
 _ENDED_KEPT = 50
@@ -66,11 +66,11 @@ class JobEntry:
 
 
 def jobs_directory() -> str:
-    return os.path.join(user_state_directory(), "jobs")
+    return os.path.join(user_directory(), "jobs")
 
 
 def _ended_directory() -> str:
-    return os.path.join(user_state_directory(), "ended")
+    return os.path.join(user_directory(), "ended")
 
 
 def enter(entry: JobEntry) -> None:

@@ -4,12 +4,15 @@
 
     <dir>/<job id>/
       lease.lock
-      spark/              Structured Streaming's own checkpoint
+      spark/              Structured Streaming's own checkpoint; spark-<fork>/ since the job
+                          began from a savepoint
       state/              segments, images and records in loops, named by epoch, vertex, subtask
                           and token
       epochs/N.json       manifests
       plans/<hash>.plan   the plan of each start of the job, as workers read it
       sources/<name>/     what sources keep beside the checkpoint
+      sources-<fork>/     the same since the job began from a savepoint
+      seed-<fork>/        how far Spark's sources were read in that savepoint
       side/               tables of side inputs, as this start of the job has read them
 
 Paths of state files are relative to the job's root, as manifests hold them; all others are full.
@@ -46,6 +49,8 @@ class CheckpointLayout:
     """Path builder for one job's directory."""
 
     root: str
+    fork: str = ""
+    """Since when: set once the job has begun from a savepoint."""
 
     @classmethod
     def of_job(cls, directory: str, job_id: str) -> CheckpointLayout:
@@ -53,10 +58,15 @@ class CheckpointLayout:
 
     @property
     def spark(self) -> str:
-        return os.path.join(self.root, "spark")
+        return os.path.join(self.root, f"spark-{self.fork}" if self.fork else "spark")
 
     def spark_offsets(self, batch: int) -> str:
         return os.path.join(self.spark, "offsets", str(batch))
+
+    @property
+    def seed(self) -> str:
+        """What Spark's checkpoint is made of when a job begins from a savepoint."""
+        return os.path.join(self.root, f"seed-{self.fork}")
 
     @property
     def epochs(self) -> str:
@@ -79,7 +89,7 @@ class CheckpointLayout:
 
     @property
     def sources(self) -> str:
-        return os.path.join(self.root, "sources")
+        return os.path.join(self.root, f"sources-{self.fork}" if self.fork else "sources")
 
     def source(self, name: str) -> str:
         return os.path.join(self.sources, _safe("source name", name))

@@ -102,10 +102,15 @@ def urgency(files: Sequence[FileInfo], policy: CompactionPolicy) -> float:
 
 
 def run_compaction(
-    fs: FileSystem, root: str, compaction: Compaction, out_dir: str, name: str
+    fs: FileSystem,
+    root: str,
+    compaction: Compaction,
+    out_dir: str,
+    name: str,
+    out_root: str | None = None,
 ) -> list[FileInfo]:
-    """Write the new files into `out_dir` under `root`; in memory is about one part and one batch
-    of each input."""
+    """Write the new files into `out_dir` under `root`, or under another one; in memory is about
+    one part and one batch of each input."""
     infos: list[FileInfo] = []
     rows: Iterator[_Row] = _newest(fs, root, compaction.inputs)
     if compaction.result == "image":
@@ -119,7 +124,7 @@ def run_compaction(
         infos.append(
             write_table_file(
                 fs,
-                root,
+                out_root or root,
                 f"{out_dir}/{name}-{number:05d}.parquet",
                 Columns.of(part),
                 kind=compaction.result,

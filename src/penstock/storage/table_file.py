@@ -94,6 +94,16 @@ def read_columns(fs: FileSystem, root: str, info: FileInfo) -> Iterator[Columns]
         raise CheckpointCorruptError.of(path, str(error)) from error
 
 
+def check_file(fs: FileSystem, root: str, info: FileInfo) -> None:
+    """Refuse a file that is not as it was written."""
+    path = os.path.join(root, info.path)
+    try:
+        with fs.open_read(path) as file:
+            _verified(file, path, info)
+    except FileNotFoundError as error:
+        raise CheckpointCorruptError.of(path, "the file is missing") from error
+
+
 def _verified(file: BinaryIO, path: str, info: FileInfo) -> Any:
     """Something for Parquet to read from, whose checksum was right."""
     if info.bytes <= _WHOLE:

@@ -9,7 +9,7 @@ import time
 
 from penstock.cli.exit_codes import FAILED, OK
 from penstock.cli.output import print_json, waiting
-from penstock.common.user_state import user_state_directory
+from penstock.common.user_directory import user_directory
 from penstock.driver import registry
 from penstock.driver.registry import JobEntry, make_private
 
@@ -56,7 +56,7 @@ def _job_of(process: subprocess.Popen[bytes]) -> JobEntry | None:
 
 
 def _log_file(program: str) -> str:
-    directory = os.path.join(user_state_directory(), "logs")
+    directory = os.path.join(user_directory(), "logs")
     make_private(directory)
     stem = os.path.splitext(os.path.basename(program))[0]
     return os.path.join(directory, f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log")
