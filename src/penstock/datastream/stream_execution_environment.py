@@ -49,6 +49,7 @@ from penstock.errors import InvalidArgumentError, InvalidProgramError
 from penstock.graph.location import user_location
 from penstock.graph.stream_graph import MAX_PARALLELISM, Edge, Node, StreamGraph
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
+from penstock.plan.svg import explain_svg
 from penstock.plan.translate import PlanDefaults
 from penstock.refusals import JavaHandle, refusing
 from penstock.runtime.operators.sinks import WriteSink
@@ -330,8 +331,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return explain_json(self._plan())
 
     def explain(self, format: str = "text") -> str:
-        """The plan as text, JSON or a Mermaid diagram."""
-        formats = {"text": explain_text, "json": explain_json, "mermaid": explain_mermaid}
+        """The plan as text, JSON, a Mermaid diagram or a drawing (svg)."""
+        formats = {
+            "text": explain_text,
+            "json": explain_json,
+            "mermaid": explain_mermaid,
+            "svg": explain_svg,
+        }
         if format not in formats:
             raise InvalidArgumentError.of("format", f"one of {sorted(formats)}", format)
         return formats[format](self._plan())
