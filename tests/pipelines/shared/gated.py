@@ -92,7 +92,12 @@ def expected(*ranges: range) -> list[str]:
 
 def written(out: Path) -> list[str]:
     """The lines that are visible by now."""
-    files = [p for p in out.rglob("*") if p.is_file() and not p.name.startswith((".", "_"))]
+    files = [
+        path
+        for path in out.rglob("*")
+        if path.is_file()
+        and not any(part.startswith((".", "_")) for part in path.relative_to(out).parts)
+    ]
     return sorted(line for path in files for line in path.read_text().splitlines())
 
 
