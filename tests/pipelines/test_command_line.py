@@ -24,9 +24,6 @@ QUICK_JVM = {
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
     "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false pyspark-shell",
 }
-both_executors = pytest.mark.parametrize(
-    "runs_on", ["local", pytest.param("spark", marks=pytest.mark.spark)]
-)
 
 
 @pytest.fixture(autouse=True)
@@ -103,16 +100,15 @@ def await_counts(tmp_path: Path, *ranges: range) -> None:
     await_true(lambda: written(tmp_path / "out") == expected(*ranges))
 
 
-@both_executors
 def test_a_job_is_seen_saved_stopped_and_started_again(
-    runs_on: str, start: Any, told: Any, tmp_path: Path, gate: Path
+    start: Any, told: Any, tmp_path: Path, gate: Path
 ) -> None:
-    first = start(runs_on=runs_on)
+    first = start()
     await_counts(tmp_path, range(10))
 
     (job,) = told("list")["jobs"]
     assert (job["job_id"], job["name"], job["status"]) == ("counts", "counting", "RUNNING")
-    assert (job["pid"], job["executor"]) == (first.process.pid, runs_on)
+    assert (job["pid"], job["executor"]) == (first.process.pid, "local")
     assert (job["program"], job["arguments"]) == (str(PROGRAM), [str(tmp_path)])
     assert job["checkpoints"] == str(tmp_path / "c" / "counts")
     info = told("info", "counti")
@@ -136,7 +132,7 @@ def test_a_job_is_seen_saved_stopped_and_started_again(
     assert told("savepoint", "show", stopped["path"])["problem"] is None
 
     gate.write_text("30")
-    second = start("-s", stopped["path"], runs_on=runs_on)
+    second = start("-s", stopped["path"])
     await_counts(tmp_path, range(30))
     cancelled = told("cancel", "counts", "--with-savepoint")
     assert cancelled["outcome"] == "CANCELED"
@@ -146,6 +142,18 @@ def test_a_job_is_seen_saved_stopped_and_started_again(
 
     assert told("savepoint", "dispose", stopped["path"], "--yes") == {"disposed": stopped["path"]}
     assert [one["path"] for one in told("savepoint", "list")["savepoints"]] == [cancelled["path"]]
+
+
+@pytest.mark.spark
+def test_the_same_on_spark(start: Any, told: Any, tmp_path: Path) -> None:
+    job = start(runs_on="spark")
+    await_counts(tmp_path, range(10))
+    (listed,) = told("list")["jobs"]
+    assert (listed["executor"], listed["status"]) == ("spark", "RUNNING")
+    stopped = told("stop", "counts")
+    assert stopped["outcome"] == "FINISHED"
+    assert job.end()[0] == 0
+    assert told("savepoint", "show", stopped["path"])["problem"] is None
 
 
 def test_a_job_that_dies_is_shown_once_as_lost(start: Any, told: Any, tmp_path: Path) -> None:
