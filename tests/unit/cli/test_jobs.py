@@ -20,7 +20,8 @@ def test_a_table_for_people(said: Any, entry: Any) -> None:
     registry.enter(entry())
     registry.enter(entry("bb22", host="elsewhere.example", started=1_700_000_000_001))
     header, first, second = said("list").splitlines()
-    assert header.split() == "RUN NAME STATUS EPOCH P ON FOR PROCESS PROGRAM".split()
+    columns = ["RUN", "NAME", "STATUS", "EPOCH", "P", "ON", "FOR", "PROCESS", "PROGRAM"]
+    assert header.split() == columns
     assert first.split()[:3] == ["aa11", "Alerts", "RUNNING"]
     assert first.split()[-4:] == [str(os.getpid()), "on", entry().host, "alerts.py"]
     assert second.split()[:3] == ["bb22", "Alerts", "ELSEWHERE"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -65,7 +65,7 @@ def _overlap(one: ChainBox, other: ChainBox) -> bool:
 
 
 def test_everything_is_in_it(plan: PhysicalPlan) -> None:
-    tree = ElementTree.fromstring(explain_svg(plan))
+    tree = ET.fromstring(explain_svg(plan))
     texts = {element.text for element in tree.iter(f"{SVG}text")}
     names = {operator.name for vertex in plan.vertices for operator in vertex.operators}
     assert names <= texts
@@ -86,7 +86,7 @@ def test_no_box_lies_over_another(plan: PhysicalPlan) -> None:
     for one, other in itertools.combinations(drawing.chains, 2):
         assert not _overlap(one, other)
     for chain in drawing.chains:
-        assert 0 <= chain.x
+        assert chain.x >= 0
         assert chain.x + chain.width <= drawing.width
         assert chain.y + chain.height <= drawing.height
         for operator in chain.operators:

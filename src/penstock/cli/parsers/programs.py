@@ -53,8 +53,8 @@ def _add_run(commands: Commands) -> None:
     start.add_argument(
         "--anew",
         action="store_true",
-        help="start from the given savepoint even if the job has checkpoints of its own, which are "
-        "given up",
+        help="start from the given savepoint again, though the job has gone on from there since; its "
+        "checkpoints of that time are given up",
     )
     start.add_argument(
         "--reset-source",
