@@ -37,7 +37,7 @@ LAYERS = [
      "penstock.datastream.split_stream",
      "penstock.datastream.derived_streams", "penstock.datastream.async_data_stream"},
     {"penstock.cli", "penstock.program", "penstock.rest", "penstock.testing", "penstock.demo",
-     "penstock.__main__"},
+     "penstock.state_processor", "penstock.__main__"},
 ]  # fmt: skip
 FLUENT = 6
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -46,6 +46,7 @@ SPARK_MAY_BE_IMPORTED_BY = (
     "penstock.driver.spark_",
     "penstock.datastream.spark_",
     "penstock.datastream.connectors.spark",
+    "penstock.state_processor.spark_",
 )
 
 

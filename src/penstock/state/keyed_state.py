@@ -45,7 +45,7 @@ T = TypeVar("T", bound=Table)
 K = TypeVar("K", bound=KeyedTable)
 
 
-def _kind(descriptor: StateDescriptor) -> str:
+def recorded_kind(descriptor: StateDescriptor) -> str:
     """What is recorded of a descriptor beside its type. A time to live is part of it, since its
     stamps are in the stored bytes; how long it is may change."""
     kind = type(descriptor).__name__.removesuffix("StateDescriptor").lower()
@@ -166,7 +166,7 @@ class KeyedState:
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""
         described = {
-            name: {"kind": _kind(descriptor), "type": descriptor.type_info.describe()}
+            name: {"kind": recorded_kind(descriptor), "type": descriptor.type_info.describe()}
             for name, (descriptor, _) in self._states.items()
         }
         return {**described, **self._layouts}

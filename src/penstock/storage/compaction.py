@@ -80,7 +80,7 @@ def plan_compaction(
     segments = [info for info in files if info.kind == "segment"]
     segment_bytes = sum(info.bytes for info in segments)
     image_bytes = sum(info.bytes for info in files if info.kind == "image")
-    crowded = len(_sorted_runs(segments)) > policy.max_segments
+    crowded = len(sorted_runs(segments)) > policy.max_segments
     grown = segment_bytes >= max(image_bytes, policy.small_bytes)
     small = segment_bytes + image_bytes <= policy.small_bytes
     result: Literal["image", "segment"]
@@ -98,7 +98,7 @@ def urgency(files: Sequence[FileInfo], policy: CompactionPolicy) -> float:
     segments = [info for info in files if info.kind == "segment"]
     image_bytes = sum(info.bytes for info in files if info.kind == "image")
     weight = sum(info.bytes for info in segments) / max(image_bytes, policy.small_bytes, 1)
-    return max(len(_sorted_runs(segments)) / max(policy.max_segments, 1), weight)
+    return max(len(sorted_runs(segments)) / max(policy.max_segments, 1), weight)
 
 
 def run_compaction(
@@ -112,7 +112,7 @@ def run_compaction(
     """Write the new files into `out_dir` under `root`, or under another one; in memory is about
     one part and one batch of each input."""
     infos: list[FileInfo] = []
-    rows: Iterator[_Row] = _newest(fs, root, compaction.inputs)
+    rows: Iterator[MergedRow] = newest_rows(fs, root, compaction.inputs)
     if compaction.result == "image":
         # Nothing lies below an image that a tombstone could still hide.
         rows = (row for row in rows if row.entry.value is not None)
@@ -134,7 +134,7 @@ def run_compaction(
     return infos
 
 
-class _Row(NamedTuple):
+class MergedRow(NamedTuple):
     """Compared by key, then by age; a file has one row for a key, so no further."""
 
     key: bytes
@@ -142,9 +142,18 @@ class _Row(NamedTuple):
     entry: Entry
 
 
-def _newest(fs: FileSystem, root: str, inputs: Sequence[FileInfo]) -> Iterator[_Row]:
-    """The newest row of each key, in order: files are sorted, so this is a merge."""
-    streams = [_rows(fs, root, run, -position) for position, run in enumerate(_sorted_runs(inputs))]
+def newest_rows(
+    fs: FileSystem,
+    root: str,
+    inputs: Sequence[FileInfo],
+    only: tuple[str, str] | None = None,
+) -> Iterator[MergedRow]:
+    """The newest row of each key, in order: files are sorted, so this is a merge.
+
+    `only` leaves out all states of all operators but this one.
+    """
+    runs = enumerate(sorted_runs(inputs))
+    streams = [_rows(fs, root, run, -position, only) for position, run in runs]
     last: bytes | None = None
     for row in heapq.merge(*streams):
         if row.key != last:
@@ -152,7 +161,25 @@ def _newest(fs: FileSystem, root: str, inputs: Sequence[FileInfo]) -> Iterator[_
             yield row
 
 
-def _sorted_runs(inputs: Sequence[FileInfo]) -> list[list[FileInfo]]:
+def live_entries(
+    fs: FileSystem,
+    root: str,
+    inputs: Sequence[FileInfo],
+    key_groups: tuple[int, int] | None = None,
+    only: tuple[str, str] | None = None,
+) -> Iterator[Entry]:
+    """What the files of a subtask amount to, in order: without what was changed or removed since.
+
+    `only` takes one state of one operator, `key_groups` those of the subtask alone.
+    """
+    for row in newest_rows(fs, root, inputs, only):
+        entry = row.entry
+        inside = key_groups is None or key_groups[0] <= entry.key_group <= key_groups[1]
+        if entry.value is not None and inside:
+            yield entry
+
+
+def sorted_runs(inputs: Sequence[FileInfo]) -> list[list[FileInfo]]:
     """Files in runs that can be read one after the other: the parts of one result are such.
 
     The parts of a spilled segment are not, though their names are alike: they overlap, and the
@@ -177,18 +204,27 @@ def _is_next_part(before: StateFileName, name: StateFileName) -> bool:
     return replace(before, part=name.part) == name and before.part < name.part
 
 
-def _rows(fs: FileSystem, root: str, infos: Iterable[FileInfo], age: int) -> Iterator[_Row]:
+def _rows(
+    fs: FileSystem,
+    root: str,
+    infos: Iterable[FileInfo],
+    age: int,
+    only: tuple[str, str] | None,
+) -> Iterator[MergedRow]:
     for info in infos:
+        if only is not None and only not in info.states:
+            continue
         lo, hi = info.key_groups
-        for columns in read_columns(fs, root, info):
-            rows = map(_Row, columns.packed_keys(), repeat(age), columns.entries())
+        for found in read_columns(fs, root, info):
+            columns = found if only is None else found.of_state(*only)
+            rows = map(MergedRow, columns.packed_keys(), repeat(age), columns.entries())
             if info.clipped:
                 yield from (row for row in rows if lo <= row.entry.key_group <= hi)
             else:
                 yield from rows
 
 
-def _parts(rows: Iterable[_Row], part_bytes: int) -> Iterator[list[Entry]]:
+def _parts(rows: Iterable[MergedRow], part_bytes: int) -> Iterator[list[Entry]]:
     part: list[Entry] = []
     size = 0
     for row in rows:

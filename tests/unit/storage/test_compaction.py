@@ -15,9 +15,9 @@ from penstock.storage.checkpoint_layout import image_name, merged_name, segment_
 from penstock.storage.compaction import (
     Compaction,
     CompactionPolicy,
-    _sorted_runs,
     plan_compaction,
     run_compaction,
+    sorted_runs,
     urgency,
 )
 from penstock.storage.entries import Entry
@@ -161,7 +161,7 @@ def test_newest_wins(tmp_path, changes, spilled, full, part_bytes):
 )
 def test_only_parts_of_one_result_are_read_one_after_the_other(names, lengths):
     infos = [replace(info("segment", 1), path=f"state/{name}.parquet") for name in names]
-    runs = _sorted_runs(infos)
+    runs = sorted_runs(infos)
     assert [len(run) for run in runs] == lengths
     assert [i for run in runs for i in run] == infos
 
