@@ -180,7 +180,7 @@ class KeyedState:
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""
         described = {
-            name: recorded_type(recordedrecorded_kind(descriptor), descriptor.type_info)
+            name: recorded_type(recorded_kind(descriptor), descriptor.type_info)
             for name, (descriptor, _) in self._states.items()
         }
         return {**self._layouts, **described}
