@@ -36,6 +36,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
 )
 from penstock.errors import CheckpointMismatchError, PenstockError
+from penstock.runtime import vertex_task
 
 KEYS = 20
 
@@ -314,8 +315,12 @@ def test_another_parallelism_at_the_same_time(restartable_env: Any, parallelism:
 
 @local
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-def test_what_is_written_early_is_as_it_was_written(restartable_env: Any, backend: str) -> None:
-    """An epoch whose changes outgrow memory puts some of them beside the stored ones."""
+def test_what_is_written_early_is_as_it_was_written(
+    restartable_env: Any, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    """An epoch whose changes outgrow memory puts some of them beside the stored ones, and rewrites
+    those in several parts."""
+    monkeypatch.setattr(vertex_task, "_LEAST_AT_ONCE", 3)
 
     class Adds(Keeps):
         def process_element(self, value: int, ctx: Any) -> Any:
