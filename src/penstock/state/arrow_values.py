@@ -169,6 +169,12 @@ def _instant(value: dt.datetime) -> Instant:
     return Instant(micros // 1_000_000, micros % 1_000_000 * 1000)
 
 
+def _shortest(value: decimal.Decimal) -> decimal.Decimal:
+    """Without the zeros that a column puts behind it."""
+    found = value.normalize()
+    return found if found.as_tuple().exponent < 0 else found.quantize(decimal.Decimal(1))  # type: ignore[operator]
+
+
 def _shown_pickle(value: Any) -> Any:
     return value.data if isinstance(value, Pickled) else repr(value)
 
@@ -183,6 +189,7 @@ _OUT: dict[str, Adapter] = {
     "double": float,  # keys: an int among floats
 }
 _IN: dict[str, Adapter] = {
+    "big_dec": _shortest,
     "instant": _instant,
     "sql_time": dt.time.fromisoformat,
     "local_time": dt.time.fromisoformat,

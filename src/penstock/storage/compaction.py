@@ -23,7 +23,7 @@ from penstock.errors import PenstockError
 from penstock.storage import crash_points
 from penstock.storage.checkpoint_layout import StateFileName, parse_state_file
 from penstock.storage.columns import Columns
-from penstock.storage.entries import Entry
+from penstock.storage.entries import MAX_KEY_GROUP, Entry
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import FileSystem, filesystem_for
 from penstock.storage.table_file import read_columns, write_table_file
@@ -172,10 +172,21 @@ def live_entries(
 
     `only` takes one state of one operator, `key_groups` those of the subtask alone.
     """
-    for row in newest_rows(fs, root, inputs, only):
-        entry = row.entry
-        inside = key_groups is None or key_groups[0] <= entry.key_group <= key_groups[1]
-        if entry.value is not None and inside:
+    lo, hi = key_groups or (0, MAX_KEY_GROUP)
+    entries: Iterable[Entry]
+    if len(sorted_runs(inputs)) == 1 and not any(info.clipped for info in inputs):
+        # Nothing to merge, so nothing to compare.
+        entries = (
+            entry
+            for info in inputs
+            if only is None or only in info.states
+            for found in read_columns(fs, root, info)
+            for entry in (found if only is None else found.of_state(*only)).entries()
+        )
+    else:
+        entries = (row.entry for row in newest_rows(fs, root, inputs, only))
+    for entry in entries:
+        if entry[6] is not None and lo <= entry[0] <= hi:
             yield entry
 
 
