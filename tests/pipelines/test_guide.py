@@ -20,6 +20,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide"
         "iterations.md",
         "operator-state.md",
         "runtime-modes.md",
+        "savepoint-format.md",
         "side-inputs.md",
         "splitting.md",
         "state.md",

@@ -171,8 +171,8 @@ def _instant(value: dt.datetime) -> Instant:
 
 def _shortest(value: decimal.Decimal) -> decimal.Decimal:
     """Without the zeros that a column puts behind it."""
-    found = value.normalize()
-    return found if found.as_tuple().exponent < 0 else found.quantize(decimal.Decimal(1))  # type: ignore[operator]
+    text = format(value, "f")
+    return decimal.Decimal(text.rstrip("0").rstrip(".") if "." in text else text)
 
 
 def _shown_pickle(value: Any) -> Any:

@@ -58,6 +58,8 @@ TYPES = [
     (Types.FLOAT(), 0.1),
     (Types.BIG_INT(), 10**30),
     (Types.BIG_DEC(), decimal.Decimal("1.25")),
+    (Types.BIG_DEC(), decimal.Decimal("12345678901234567890.123456789012345678")),
+    (Types.BIG_DEC(), decimal.Decimal("1200")),
     (Types.SQL_DATE(), dt.date(2026, 2, 3)),
     (Types.SQL_TIME(), dt.time(1, 2, 3, 4)),
     (Types.SQL_TIMESTAMP(), dt.datetime(2026, 2, 3, 4, 5, 6, 7)),
@@ -171,9 +173,7 @@ def test_the_type_that_keys_have_in_common(keys: list[Any], kind: str) -> None:
 
 
 def test_a_part_of_a_key_may_have_no_type_in_common() -> None:
-    described = common_type_of(
-        [encode_key(("a", 1)), encode_key(("a", None)), encode_key(("a", "b"))]
-    )
+    described = common_type_of(map(encode_key, [("a", 1), ("a", None), ("a", "b")]))
     assert described == {"kind": "tuple", "elements": [{"kind": "string"}, MIXED]}
     assert not is_whole(described)
     assert common_type_of([encode_key(("a", None))])["elements"][1] == NOTHING
