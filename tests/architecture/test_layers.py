@@ -17,8 +17,8 @@ SRC = Path(__file__).parents[2] / "src"
 # From the bottom up; a module belongs to the entry with the longest matching name.
 LAYERS = [
     {"penstock", "penstock.version", "penstock.common", "penstock.errors", "penstock.metrics",
-     "penstock.options", "penstock.compat", "penstock.deprecation", "penstock.pyflink_names",
-     "penstock.refusals", "penstock.datastream"},
+     "penstock.options", "penstock.launch", "penstock.config_file", "penstock.compat",
+     "penstock.deprecation", "penstock.pyflink_names", "penstock.refusals", "penstock.datastream"},
     {"penstock.storage"},
     {"penstock.state"},
     {"penstock.graph", "penstock.runtime"},

@@ -1,32 +1,26 @@
-"""When a subtask's checkpoint files are rewritten, and the rewriting.
+"""When a subtask's checkpoint files are rewritten; `images` does it.
 
 Files of one subtask come oldest first, images before segments. An image holds the whole state of
 its moment, a segment the changes of one epoch or of several. Rewriting makes new files; the old
 ones stay until nothing retained names them.
-
-Run as ``python -m penstock.storage.compaction`` it takes a job as JSON on stdin and answers on
-stdout, so that a driver can leave the work to another process of low priority.
 """
 
 from __future__ import annotations
 
-import heapq
-import json
-import os
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import repeat
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
+<<<<<<< HEAD
 from penstock.errors import PenstockError
 from penstock.storage import crash_points
 from penstock.storage.checkpoint_layout import StateFileName, parse_state_file
 from penstock.storage.columns import Columns
 from penstock.storage.entries import MAX_KEY_GROUP, Entry
+=======
+>>>>>>> main
 from penstock.storage.file_info import FileInfo
-from penstock.storage.filesystem import FileSystem, filesystem_for
-from penstock.storage.table_file import read_columns, write_table_file
+from penstock.storage.runs import sorted_runs
 
 
 @dataclass(frozen=True)
@@ -99,6 +93,7 @@ def urgency(files: Sequence[FileInfo], policy: CompactionPolicy) -> float:
     image_bytes = sum(info.bytes for info in files if info.kind == "image")
     weight = sum(info.bytes for info in segments) / max(image_bytes, policy.small_bytes, 1)
     return max(len(sorted_runs(segments)) / max(policy.max_segments, 1), weight)
+<<<<<<< HEAD
 
 
 def run_compaction(
@@ -264,3 +259,5 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+=======
+>>>>>>> main
