@@ -18,9 +18,7 @@ KEY_GROUP_BYTES = 2
 STATE_ID_BYTES = 8
 PREFIX_BYTES = KEY_GROUP_BYTES + STATE_ID_BYTES
 
-MAX_KEY_GROUP = 32767
-
-# No packed key can start with this byte, as key groups end where they do. Stores keep their own
+# Key groups end at 32767, so no packed key can start with this byte. Stores keep their own
 # records (version, state names) behind it.
 RESERVED = b"\xff"
 

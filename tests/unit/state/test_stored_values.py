@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.common import Row, Types
 from penstock.common.time import Instant
+from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from penstock.state.arrow_values import arrow_type, column, from_arrow
 from penstock.state.keys import encode_key
 from penstock.state.stored_keys import (
@@ -70,6 +71,29 @@ TYPES = [
     (Types.MAP(Types.SQL_DATE(), Types.LONG()), {dt.date(2026, 2, 3): 1}),
     (Types.ROW_NAMED(["n", "s"], [Types.LONG(), Types.STRING()]), Row(n=1, s="a")),
 ]
+
+SCHEMA = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "colour", "type": {"type": "enum", "name": "Colour", "symbols": ["RED"]}},
+        {"name": "lines", "type": {"type": "array", "items": {
+            "type": "record", "name": "Line", "fields": [{"name": "n", "type": "int"}]}}},
+        {"name": "note", "type": ["null", "string"]},
+        {"name": "more", "type": {"type": "map", "values": "double"}},
+    ],
+}  # fmt: skip
+ORDER = {
+    "id": uuid.UUID(int=7),
+    "at": dt.datetime(2026, 2, 3, tzinfo=dt.timezone.utc),
+    "colour": "RED",
+    "lines": [{"n": 1}, {"n": 2}],
+    "note": None,
+    "more": {"a": 0.5},
+}
+TYPES.append((GenericRecordAvroTypeInfo(AvroSchema(SCHEMA)), ORDER))
 
 
 @pytest.mark.parametrize(("type_info", "value"), TYPES, ids=lambda p: repr(p)[:40])
