@@ -53,8 +53,7 @@ def _add_run(commands: Commands) -> None:
     start.add_argument(
         "--anew",
         action="store_true",
-        help="start from the given savepoint again, though the job has gone on from there since; its "
-        "checkpoints of that time are given up",
+        help="start from the given savepoint again, though the job has gone on from there since",
     )
     start.add_argument(
         "--reset-source",
