@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.errors import CheckpointMismatchError
 from penstock.storage.manifest import SubtaskState
 
 SPLIT = "split"
@@ -79,6 +80,8 @@ def dealt_out(before: Sequence[StoredStates], parallelism: int) -> list[dict[str
     for name in sorted({name for states in before for name in states}):
         holders = [states[name] for states in before if name in states]
         first = holders[0]
+        if any(state.type != first.type for state in holders):
+            raise CheckpointMismatchError.of_two_types(name)
         for index, elements in enumerate(_parts(first.rule, holders, parallelism)):
             found[index][name] = StoredState(first.rule, first.type, elements)
     return found

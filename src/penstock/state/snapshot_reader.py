@@ -19,10 +19,11 @@ from penstock.state.keys import encode_key
 from penstock.state.redistribution import COPY, OWN, StoredState, kept_by
 from penstock.state.stored_states import Place, StateLayout, StateRow, layout_of
 from penstock.state.stored_values import Pickled, stored_type, type_text
-from penstock.storage.compaction import live_entries, sorted_runs
 from penstock.storage.entries import Entry
 from penstock.storage.file_info import FileInfo
 from penstock.storage.manifest import Manifest
+from penstock.storage.merging import live_entries
+from penstock.storage.runs import sorted_runs
 from penstock.storage.snapshot import Snapshot
 from penstock.storage.table_file import read_columns
 

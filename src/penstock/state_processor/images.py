@@ -18,10 +18,11 @@ from penstock.state.stored_keys import read_key
 from penstock.state_processor.encoding import entries_batch
 from penstock.state_processor.reading import ReadPart
 from penstock.storage.checkpoint_layout import STATE, image_name
-from penstock.storage.compaction import CompactionPolicy, live_entries
+from penstock.storage.compaction import CompactionPolicy
 from penstock.storage.entries import Entry, state_id, unpack_key
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import filesystem_for
+from penstock.storage.merging import live_entries
 from penstock.storage.table_file import write_table_file
 
 _BATCH = 10_000

@@ -25,10 +25,10 @@ from penstock.state.stored_keys import (
     is_whole,
 )
 from penstock.state.stored_states import Place, StateLayout, StateRow
-from penstock.storage.compaction import live_entries
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import filesystem_for
 from penstock.storage.manifest import Manifest
+from penstock.storage.merging import live_entries
 
 _BATCH = 10_000
 # Integers up to here fit into 64 bits: a sign, and fifteen hexadecimal digits.
