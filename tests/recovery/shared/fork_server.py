@@ -22,7 +22,14 @@ from typing import Any
 import penstock
 
 _MOST_BYTES = 1 << 20
-_NOT_LOADED = ("spark", "penstock.__main__", "penstock.cli", "penstock.demo", "penstock.testing")
+_NOT_LOADED = (
+    "spark",
+    "penstock.__main__",
+    "penstock.cli",
+    "penstock.demo",
+    "penstock.testing",
+    "state_processor",
+)
 
 
 def load_penstock() -> None:
