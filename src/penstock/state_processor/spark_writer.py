@@ -369,8 +369,7 @@ def _by_subtask(written: Sequence[Any]) -> dict[int, tuple[FileInfo, ...]]:
     found: dict[int, list[FileInfo]] = {}
     for row in sorted(written, key=lambda row: (row.subtask, row.part)):
         result = json.loads(row.result)
-        if "error" in result:
-            raise InvalidArgumentError(result["error"])
+        check_result(result)
         found.setdefault(row.subtask, []).append(FileInfo.from_json(result))
     return {subtask: tuple(files) for subtask, files in found.items()}
 
