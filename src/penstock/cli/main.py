@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from penstock.cli.exit_codes import INTERRUPTED, OK, code_of
+from penstock.cli.exit_codes import FAILED, INTERRUPTED, OK, code_of
 from penstock.cli.output import print_error
 from penstock.cli.parsers import command_parser
 from penstock.errors import PenstockError
@@ -36,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PenstockError as error:
         print_error(error, code_of(error), getattr(parsed, "json", False))
         return code_of(error)
+    except OSError as error:
+        print_error(error, FAILED, getattr(parsed, "json", False))
+        return FAILED
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], int]:

@@ -59,11 +59,15 @@ def _print_rich_table(
 
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for name, is_right in zip(columns, right, strict=True):
-        # Paths are wrapped rather than cut: who sees half of one cannot use it.
         table.add_column(name, justify="right" if is_right else "left", overflow="fold")
     for row in texts:
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    if columns[-1] == "path":
+        # Left to the terminal to wrap: what is selected there is the whole path.
+        unbounded = console.options.update(max_width=10_000)
+        console.width = max(console.width, console.measure(table, options=unbounded).maximum)
+    console.print(table)
 
 
 _STYLES = {

@@ -23,6 +23,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.runtime.physical import PhysicalPlan
 
 _log = logging.getLogger("penstock")
+_LONGEST_ERROR = 2000
 _warned = False
 
 
@@ -68,7 +69,9 @@ class Announcement:
         server, self._server = self._server, None
         try:
             if entry is not None:
-                registry.leave(entry, outcome, None if error is None else str(error))
+                registry.leave(
+                    entry, outcome, None if error is None else str(error)[:_LONGEST_ERROR]
+                )
         except OSError as problem:
             _warn("the end of job %s cannot be listed: %s", self._job.name, problem)
         finally:

@@ -15,7 +15,7 @@ import contextlib
 import json
 import logging
 import os
-import select
+import selectors
 import shutil
 import socket
 import struct
@@ -82,6 +82,7 @@ class ControlServer:
             self._listener.bind(self.path)
             os.chmod(self.path, 0o600)
             self._listener.listen()
+            self._listener.setblocking(False)
         except OSError:
             self._listener.close()
             self._remove()
@@ -121,9 +122,12 @@ class ControlServer:
     # Connections
 
     def _accept(self) -> None:
-        while not self._ended.is_set():
-            ready, _, _ = select.select([self._listener, self._woken], [], [])
-            if self._listener in ready:
+        with selectors.DefaultSelector() as ready:
+            ready.register(self._listener, selectors.EVENT_READ)
+            ready.register(self._woken, selectors.EVENT_READ)
+            while not self._ended.is_set():
+                ready.select()
+                # Whoever knocked may have gone again.
                 with contextlib.suppress(OSError):
                     connection, _ = self._listener.accept()
                     self._serve_beside(connection)

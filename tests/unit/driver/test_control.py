@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -226,3 +227,13 @@ def test_a_path_too_long_for_a_socket(job: FakeJob, tmp_path: Path) -> None:
     assert ask(_entry(server.path), "status")["status"] == "RUNNING"
     server.close("FINISHED")
     assert not os.path.exists(private)
+
+
+def test_a_driver_with_many_open_files(job: FakeJob, tmp_path: Path) -> None:
+    """Beyond what select() can name."""
+    with contextlib.ExitStack() as files:
+        for _ in range(1100):
+            files.enter_context(open(os.devnull))
+        server = ControlServer(job, str(tmp_path), "r")
+        assert ask(_entry(server.path), "status")["status"] == "RUNNING"
+        server.close("FINISHED")

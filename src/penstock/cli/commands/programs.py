@@ -59,16 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
     with launched(launch):
         base_configuration()  # what is wrong with it is no fault of the program's
         if arguments.detached:
-            return start_detached(_same_without_detached(), arguments.program, arguments.json)
+            ours = ["--detached", *(["--json"] if arguments.json else [])]
+            return start_detached(_given_but(ours), arguments.program, arguments.json)
         return run_program(arguments.program, arguments.arguments, arguments.as_pyflink)
 
 
-def _same_without_detached() -> list[str]:
-    """The arguments of this process; ours end where the program's begin."""
+def _given_but(flags: list[str]) -> list[str]:
+    """The arguments of this process without some flags, which stand before the program's own."""
     given = list(sys.argv[1:])
-    for ours in ("--detached", "--json"):
-        if ours in given:
-            given.remove(ours)
+    for flag in flags:
+        given.remove(flag)
     return given
 
 

@@ -53,8 +53,7 @@ def _add_run(commands: Commands) -> None:
     start.add_argument(
         "--anew",
         action="store_true",
-        help="start from the given savepoint again, though the job has gone on from there since; its "
-        "checkpoints of that time are given up",
+        help="start from the given savepoint again, though the job has gone on from there since",
     )
     start.add_argument(
         "--reset-source",
@@ -84,7 +83,8 @@ def _add_plan(commands: Commands) -> None:
         "programs:plan",
         "Start a program up to its first execute(), and show the job that it would run then: its "
         "stages, chains, operators and exchanges. Nothing is run, and Spark is not started unless "
-        "the program does it itself. What the program prints goes to standard error.",
+        "the program does it itself. Where no parallelism is set, it is that of this machine. What "
+        "the program prints goes to standard error.",
         """
         penstock plan job.py
         penstock plan --format svg -o plan.svg job.py --its-own flag
