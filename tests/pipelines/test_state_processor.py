@@ -7,6 +7,7 @@ import datetime as dt
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.errors import InvalidArgumentError
+from penstock.errors import CheckpointCorruptError, InvalidArgumentError
+from penstock.state.snapshot_reader import rows_of
 from penstock.storage.snapshot import open_snapshot
 
 pytestmark = pytest.mark.spark
@@ -275,12 +277,69 @@ def test_renamed_and_removed_operators(spark: Any, checkpoint: str, tmp_path: Pa
     assert {**after.snapshot.manifest.state_types} == {
         "the bank": before.snapshot.manifest.state_types["bank"]
     }
-    # What is not changed is copied.
+    assert (tmp_path / "renamed" / "signature.json").exists()
+    (tmp_path / "renamed" / "signature.json").unlink()
+    # What is not changed is copied, and trusted no more than before.
     again = SavepointWriter.from_existing(after).write(str(tmp_path / "again"))
+    assert not (tmp_path / "again" / "signature.json").exists()
     (vertex,) = (v for v in again.snapshot.manifest.vertices.values() if v.subtasks[0].chain)
     assert sorted(f.checksum for s in vertex.subtasks for c in s.chain for f in c.files) == sorted(
         f.checksum for f in after.snapshot.manifest.files()
     )
+
+
+class Colour(Enum):
+    RED = 1
+
+
+def test_keys_of_many_types_and_windows_stay_what_they_are(
+    spark: Any, restartable_env: Any, collect_until_error: Any, tmp_path: Path
+) -> None:
+    from penstock.state_processor import Savepoint, SavepointWriter
+
+    kinds = [1, "a", ("b", 2.5), Colour.RED]
+
+    def check(n: int) -> int:
+        if n >= 20:
+            raise RuntimeError("here it dies")
+        return n
+
+    numbers = restartable_env().from_sequence(0, 30).set_parallelism(1)
+    numbers = numbers.map(check, Types.LONG()).set_parallelism(1)
+    windows = numbers.key_by(lambda n: kinds[n % 4]).count_window(1000)
+    collect_until_error(windows.reduce(lambda a, b: a + b).uid("windows"))
+    before = Savepoint.open(spark, str(tmp_path / "checkpoints" / "job"))
+    read = before.read("windows", "trigger/count")
+    counted = {row.key: (row.window, row.value) for row in read.collect()}
+    assert counted["'a'"][0] == "count 0"
+    assert {"1", "'a'", "('b', 2.5)", "Colour.RED"} == set(counted)
+
+    writer = SavepointWriter.from_existing(before)
+    writer.change("windows", "trigger/count", lambda df: df.withColumn("value", df.value + 100))
+    after = writer.write(str(tmp_path / "changed"))
+    again = after.read("windows", "trigger/count").collect()
+    assert {row.key: (row.window, row.value) for row in again} == {
+        key: (window, count + 100) for key, (window, count) in counted.items()
+    }
+    keys = {row.key: row.value for row in rows_of(after.snapshot, "windows", "trigger/count")}
+    assert keys["b", 2.5] == counted["('b', 2.5)"][1] + 100
+
+
+def test_a_damaged_file_is_found(spark: Any, tmp_path: Path) -> None:
+    from penstock.state_processor import SavepointWriter
+
+    frame = spark.createDataFrame([("a", 1)], "key string, value long")
+    writer = SavepointWriter.new(spark).with_keyed_state("bank", COUNT, frame)
+    made = writer.write(str(tmp_path / "made"))
+    (file,) = (tmp_path / "made" / "state").iterdir()
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    copied, rewritten = SavepointWriter.from_existing(made), SavepointWriter.from_existing(made)
+    for writer in (copied, rewritten.rename_operator("bank", "other")):
+        with pytest.raises(CheckpointCorruptError, match="checksum"):
+            writer.write(str(tmp_path / "second"))
+        assert not (tmp_path / "second").exists()
 
 
 def test_bad_frames_are_refused(spark: Any, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ row travels as text: an error raised in a task would come back as a trace of Spa
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ import pyarrow as pa
 from penstock.common._type_plain import pickle_bytes
 from penstock.common.types import make_row
 from penstock.datastream.window import TimeWindow
-from penstock.errors import PenstockError, short_repr
+from penstock.errors import InvalidArgumentError, PenstockError, short_repr
 from penstock.state.arrow_values import from_arrow
 from penstock.state.key_groups import key_group_of, subtask_of
 from penstock.state.keys import check_stream_key, encode_key, encode_map_key
@@ -41,7 +42,16 @@ _FIRST_CHUNK = bytes(8)
 _PICKLED = "pickled"
 
 
-def entries_batch(rows: list[tuple[int, bytes, bytes | None, str | None]]) -> pa.RecordBatch:
+EncodedEntry = tuple[int, bytes, bytes | None, str | None]
+"""Subtask, packed key, value; or what went wrong."""
+
+
+def problem(error: PenstockError) -> EncodedEntry:
+    """What went wrong, in the place of entries."""
+    return 0, b"", None, json.dumps([type(error).__name__, str(error)])
+
+
+def entries_batch(rows: list[EncodedEntry]) -> pa.RecordBatch:
     subtasks, packed, values, errors = zip(*rows, strict=True) if rows else ((), (), (), ())
     arrays = [
         pa.array(subtasks, pa.int32()),
@@ -83,9 +93,7 @@ class Encoding:
         for frame in frames:
             yield entries_batch(list(self._entries(frame)))
 
-    def _entries(
-        self, frame: pa.RecordBatch
-    ) -> Iterator[tuple[int, bytes, bytes | None, str | None]]:
+    def _entries(self, frame: pa.RecordBatch) -> Iterator[EncodedEntry]:
         names = frame.schema.names
         columns = {n: c.to_pylist() for n, c in zip(names, frame.columns, strict=True)}
         nothing = [None] * frame.num_rows
@@ -107,7 +115,7 @@ class Encoding:
                 packed = pack_key(group, state, key_bytes, namespace, inner)
                 yield subtask_of(group, groups, parallelism), packed, data, None
         except (PenstockError, ValueError, TypeError, OverflowError) as error:
-            yield 0, b"", None, f"{error} (in the row of key {short_repr(key)})"
+            yield problem(InvalidArgumentError(f"{error} (in the row of key {short_repr(key)})"))
 
     def _key(self, value: Any) -> bytes:
         if self.stored_keys and value is not None:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from xxhash import xxh3_128_hexdigest
 
-from penstock.errors import CheckpointCorruptError
+from penstock import errors
+from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.state.key_groups import subtask_of
 from penstock.state.stored_keys import read_key
-from penstock.state_processor.encoding import entries_batch
+from penstock.state_processor.encoding import EncodedEntry, entries_batch, problem
 from penstock.state_processor.reading import ReadPart
 from penstock.storage.checkpoint_layout import STATE, image_name
 from penstock.storage.compaction import CompactionPolicy
@@ -23,7 +23,7 @@ from penstock.storage.entries import Entry, state_id, unpack_key
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import filesystem_for
 from penstock.storage.merging import live_entries
-from penstock.storage.table_file import write_table_file
+from penstock.storage.table_file import check_file, write_table_file
 
 _BATCH = 10_000
 RESULT_DDL = "subtask int, part int, result string"
@@ -44,24 +44,30 @@ class Kept:
     parallelism: int
 
     def batches(self, ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fs, root = filesystem_for(self.root)
         for batch in ids:
             for number in batch.column(0).to_pylist():
-                part = self.parts[number]
-                rows: list[tuple[int, bytes, bytes | None, str | None]] = []
-                for entry in live_entries(fs, root, part.files, part.key_groups):
-                    name = self.names.get((entry.operator, entry.state))
-                    if name is None:
-                        continue
-                    operator, state = name
-                    packed = entry._replace(operator=operator, state=state).packed()
-                    subtask = subtask_of(entry.key_group, self.max_parallelism, self.parallelism)
-                    rows.append((subtask, packed, entry.value, None))
-                    if len(rows) >= _BATCH:
-                        yield entries_batch(rows)
-                        rows = []
-                if rows:
-                    yield entries_batch(rows)
+                try:
+                    yield from self._kept(self.parts[number])
+                except PenstockError as error:
+                    yield entries_batch([problem(error)])
+                    return
+
+    def _kept(self, part: ReadPart) -> Iterator[pa.RecordBatch]:
+        fs, root = filesystem_for(self.root)
+        rows: list[EncodedEntry] = []
+        for entry in live_entries(fs, root, part.files, part.key_groups):
+            name = self.names.get((entry.operator, entry.state))
+            if name is None:
+                continue
+            operator, state = name
+            packed = entry._replace(operator=operator, state=state).packed()
+            subtask = subtask_of(entry.key_group, self.max_parallelism, self.parallelism)
+            rows.append((subtask, packed, entry.value, None))
+            if len(rows) >= _BATCH:
+                yield entries_batch(rows)
+                rows = []
+        if rows:
+            yield entries_batch(rows)
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ def _files(
         group, state, key, namespace, map_key = unpack_key(packed)
         entry = Entry(group, *names[state], key, namespace, map_key, value)
         if packed == last:
-            yield at, -1, _twice(entry)
+            yield at, -1, json.dumps([InvalidArgumentError.__name__, str(_twice(entry))])
             return
         last = packed
         part.append(entry)
@@ -138,8 +144,8 @@ def _files(
         yield subtask, number, part
 
 
-def _twice(entry: Entry) -> str:
-    return (
+def _twice(entry: Entry) -> InvalidArgumentError:
+    return InvalidArgumentError(
         f"state {entry.state!r} of {entry.operator!r} has two rows for key {read_key(entry.key)!r}"
         f"{_in_a_map(entry)}; drop one, for example with dropDuplicates, or combine them with "
         "groupBy"
@@ -160,24 +166,22 @@ class Copies:
 
     def run(self, ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         fs, root = filesystem_for(self.source)
-        to_fs, to_root = filesystem_for(self.target)
+        _, target = filesystem_for(self.target)
         for batch in ids:
             for number in batch.column(0).to_pylist():
                 file = self.files[number]
-                path = os.path.join(root, file.path)
                 try:
-                    data = fs.read(path)
-                except FileNotFoundError:
-                    yield _result(0, -1, {"corrupt": "the file is missing", "path": path})
+                    check_file(fs, root, file)
+                    fs.copy(os.path.join(root, file.path), os.path.join(target, file.path))
+                    check_file(fs, target, file)
+                except PenstockError as error:
+                    yield _result(0, -1, {"error": problem(error)[3]})
                     return
-                if xxh3_128_hexdigest(data) != file.checksum:
-                    yield _result(0, -1, {"corrupt": "its checksum is wrong", "path": path})
-                    return
-                to_fs.write(os.path.join(to_root, file.path), data)
                 yield _result(0, number, {})
 
 
 def check_result(result: Mapping[str, Any]) -> None:
-    """Raise what a task has found wrong with stored files."""
-    if "corrupt" in result:
-        raise CheckpointCorruptError.of(result["path"], result["corrupt"])
+    """Raise what went wrong in a task."""
+    if "error" in result:
+        name, text = json.loads(result["error"])
+        raise getattr(errors, name)(text)

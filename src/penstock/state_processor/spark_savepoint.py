@@ -22,6 +22,7 @@ from penstock.state.snapshot_reader import (
 from penstock.state.stored_states import StateLayout
 from penstock.state_processor.reading import Reading, joined_types, read_parts
 from penstock.storage.snapshot import Snapshot, open_snapshot
+from penstock.storage.trust import is_trusted
 
 # Files up to this size are looked through sooner than Spark starts a task.
 _SMALL = 1 << 20
@@ -49,6 +50,10 @@ class Savepoint:
     @property
     def path(self) -> str:
         return self.snapshot.path
+
+    def is_trusted(self) -> bool:
+        """Whether this user wrote it, or says that it may be trusted."""
+        return self._trust_pickle or is_trusted(self.snapshot)
 
     @property
     def spark(self) -> SparkSession:
