@@ -4,6 +4,7 @@ goes on with it. Jobs run locally; Spark reads and writes."""
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -311,3 +312,16 @@ def test_bad_frames_are_refused(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"value is null.*row of key 'a'"):
         write([("a", None)])
     assert not path.exists()
+
+
+def test_the_guide_tells_the_truth(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("PENSTOCK_EXECUTOR", "local")
+    page = Path(__file__).parents[2] / "docs" / "guide" / "state-processor.md"
+    namespace: dict[str, Any] = {"__name__": "guide"}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+        exec(compile(block, page.name, "exec"), namespace)
+        said = re.findall(r"^# ([\[(].*)", block, re.M)
+        printed = capsys.readouterr().out
+        assert [line for line in said if line not in printed] == []

@@ -16,6 +16,7 @@ other arrays, list                  list
 map                                 map
 tuple                               struct with fields f0, f1, …
 row, dataclass, named_tuple         struct with the fields' names
+avro                                struct, as the schema says
 pickled                             binary; if it was opened, string: what ``repr`` gives
 ==================================  =======================================================
 """
@@ -31,6 +32,7 @@ import pyarrow as pa
 
 from penstock.common.time import Instant
 from penstock.errors import InvalidArgumentError
+from penstock.state.avro_columns import avro_columns
 from penstock.state.stored_values import Pickled
 
 Described = Mapping[str, Any]
@@ -58,6 +60,9 @@ _SIMPLE = {
     "instant": pa.timestamp("us", "UTC"),
     # Of keys that have no type in common, or none at all.
     "mixed": pa.string(),
+    # Of Avro.
+    "moment": pa.timestamp("us", "UTC"),
+    "uuid": pa.string(),
     "nothing": pa.string(),
 }
 _SEQUENCES = ("list", "primitive_array", "basic_array", "object_array")
@@ -90,6 +95,8 @@ def arrow_type(described: Described, pickles_as_text: bool = False) -> pa.DataTy
         return pa.string() if pickles_as_text else pa.binary()
     if kind == "external":
         return inner(described["type"])
+    if kind == "avro":
+        return inner(avro_columns(described["schema"]))
     if _is_bytes(described):
         return pa.binary()
     if kind in _SEQUENCES:
@@ -106,6 +113,8 @@ def to_arrow(described: Described) -> Adapter:
     kind = described["kind"]
     if kind == "external":
         return to_arrow(described["type"])
+    if kind == "avro":
+        return to_arrow(avro_columns(described["schema"]))
     if kind in _OUT:
         return _nullable(_OUT[kind])
     if kind in _SEQUENCES and not _is_bytes(described):
@@ -131,6 +140,8 @@ def from_arrow(described: Described) -> Adapter:
     kind = described["kind"]
     if kind == "external":
         return from_arrow(described["type"])
+    if kind == "avro":
+        return from_arrow(avro_columns(described["schema"]))
     if kind in _IN:
         return _nullable(_IN[kind])
     if kind in _SEQUENCES and not _is_bytes(described):
@@ -169,6 +180,12 @@ def _instant(value: dt.datetime) -> Instant:
     return Instant(micros // 1_000_000, micros % 1_000_000 * 1000)
 
 
+def _shortest(value: decimal.Decimal) -> decimal.Decimal:
+    """Without the zeros that a column puts behind it."""
+    text = format(value, "f")
+    return decimal.Decimal(text.rstrip("0").rstrip(".") if "." in text else text)
+
+
 def _shown_pickle(value: Any) -> Any:
     return value.data if isinstance(value, Pickled) else repr(value)
 
@@ -180,9 +197,11 @@ _OUT: dict[str, Adapter] = {
     "big_int": decimal.Decimal,
     "pickled": _shown_pickle,
     "mixed": repr,
+    "uuid": str,
     "double": float,  # keys: an int among floats
 }
 _IN: dict[str, Adapter] = {
+    "big_dec": _shortest,
     "instant": _instant,
     "sql_time": dt.time.fromisoformat,
     "local_time": dt.time.fromisoformat,

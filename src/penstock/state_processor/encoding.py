@@ -87,30 +87,27 @@ class Encoding:
         self, frame: pa.RecordBatch
     ) -> Iterator[tuple[int, bytes, bytes | None, str | None]]:
         names = frame.schema.names
-        for values in zip(*(column.to_pylist() for column in frame.columns), strict=True):
-            row = dict(zip(names, values, strict=True))
-            try:
-                yield from self._entry(row)
-            except (PenstockError, ValueError, TypeError, OverflowError) as error:
-                yield 0, b"", None, f"{error} (in the row of key {short_repr(row['key'])})"
-                return
-
-    def _entry(self, row: dict[str, Any]) -> Iterator[tuple[int, bytes, bytes, None]]:
-        key = self._key(row["key"])
-        group = key_group_of(key, self.max_parallelism)
-        map_key = b""
-        if self.kind == "map":
-            map_key = self._map_key(row["map_key"])
-            value = self._value(row["value"], row.get("last_used"))
-        elif self.kind == "list":
-            if not row["value"]:
-                return  # an empty list is none
-            map_key = _FIRST_CHUNK
-            value = self._list(row["value"], row.get("last_used"))
-        else:
-            value = self._value(row["value"], row.get("last_used"))
-        packed = pack_key(group, state_id(self.operator, self.state), key, _namespace(row), map_key)
-        yield subtask_of(group, self.max_parallelism, self.parallelism), packed, value, None
+        columns = {n: c.to_pylist() for n, c in zip(names, frame.columns, strict=True)}
+        nothing = [None] * frame.num_rows
+        keys, values = columns["key"], columns["value"]
+        map_keys, used = columns.get("map_key", nothing), columns.get("last_used", nothing)
+        windows = _namespaces(columns, nothing)
+        groups, parallelism = self.max_parallelism, self.parallelism
+        state = state_id(self.operator, self.state)
+        rows = zip(keys, map_keys, values, used, windows, strict=True)
+        key: Any = None
+        try:
+            for key, map_key, value, at, namespace in rows:
+                if self.kind == "list" and not value:
+                    continue  # an empty list is none
+                key_bytes = self._key(key)
+                group = key_group_of(key_bytes, groups)
+                inner = self._map_key(map_key)
+                data = self._list(value, at) if self.kind == "list" else self._value(value, at)
+                packed = pack_key(group, state, key_bytes, namespace, inner)
+                yield subtask_of(group, groups, parallelism), packed, data, None
+        except (PenstockError, ValueError, TypeError, OverflowError) as error:
+            yield 0, b"", None, f"{error} (in the row of key {short_repr(key)})"
 
     def _key(self, value: Any) -> bytes:
         if self.stored_keys and value is not None:
@@ -120,6 +117,8 @@ class Encoding:
         return encode_key(key)
 
     def _map_key(self, value: Any) -> bytes:
+        if self.kind != "map":
+            return _FIRST_CHUNK if self.kind == "list" else b""
         if value is None:
             raise ValueError("the key of a map's entry is null; leave the row out")
         if self.stored_map_keys:
@@ -162,12 +161,18 @@ class Encoding:
         return lambda value: dumps(convert(adapt(value)))
 
 
-def _namespace(row: Mapping[str, Any]) -> bytes:
-    """The window of a row: as it is stored if it came from there, else of its start and end."""
-    stored = row.get("namespace")
+def _namespaces(columns: Mapping[str, list[Any]], nothing: list[None]) -> Iterable[bytes]:
+    """The windows of rows: as they are stored if they came from there, else of start and end."""
+    if not columns.keys() & {"namespace", "window_start"}:
+        return [b""] * len(nothing)
+    stored = columns.get("namespace", nothing)
+    starts, ends = columns.get("window_start", nothing), columns.get("window_end", nothing)
+    return map(_namespace, stored, starts, ends)
+
+
+def _namespace(stored: bytes | None, start: int | None, end: int | None) -> bytes:
     if stored is not None:
         return bytes(stored)
-    start, end = row.get("window_start"), row.get("window_end")
     if start is None or end is None:
         return b""
     return window_bytes(TimeWindow(start, end))
