@@ -68,6 +68,7 @@ def seed(
         committables={},
         origin=origin,
         savepoint=False,
+        written_by={},
         final=False,
     )
     reach("driver.before_seed")
