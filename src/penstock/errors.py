@@ -479,11 +479,29 @@ class CheckpointMismatchError(CheckpointError):
 
     @classmethod
     def changed_type(
-        cls, operator: str, state: str, stored: object, declared: object
+        cls, operator: str, state: str, stored: object, declared: object, difference: str = ""
     ) -> CheckpointMismatchError:
+        because = f": {difference}" if difference else ""
         return cls(
             f"state {state!r} of operator {operator!r} was stored as {stored} and is now declared "
-            f"as {declared}; keep it as it was, or use a new state name"
+            f"as {declared}{because}; keep it as it was, or use a new state name"
+        )
+
+    @classmethod
+    def of_two_types(cls, state: str) -> CheckpointMismatchError:
+        return cls(
+            f"operator state {state!r} has changed its type, and not all subtasks have declared it "
+            "since: they cannot be dealt out anew; run the job with the parallelism it had, and "
+            "declare the state in initialize_state"
+        )
+
+    @classmethod
+    def declared_differently(
+        cls, operator: str, state: str, here: object, there: object
+    ) -> CheckpointMismatchError:
+        return cls(
+            f"state {state!r} of operator {operator!r} is declared as {here} by one subtask and as "
+            f"{there} by another; declare it alike, or use two state names"
         )
 
 
@@ -580,6 +598,17 @@ class UnsupportedFeatureError(PenstockError, NotImplementedError):
     @classmethod
     def no_java(cls, what: str) -> UnsupportedFeatureError:
         return cls.of(what, NO_JAVA)
+
+
+class MissingPackageError(PenstockError, ImportError):
+    """A package that only some programs need is not installed."""
+
+    @classmethod
+    def of(cls, what: str, package: str, extra: str) -> MissingPackageError:
+        return cls(
+            f"{what} needs the package {package}, which is not installed here; "
+            f"pip install 'penstock[{extra}]', on every machine of the cluster"
+        )
 
 
 class RefusedNameError(UnsupportedFeatureError, AttributeError):

@@ -363,6 +363,13 @@ EPOCH_INTERVAL = _option(
     0,
     "Shortest time from one epoch to the next; 0 starts the next as soon as there is input.",
 )
+SOURCE_START = _optional(
+    "penstock.source.start",
+    _STRING,
+    str,
+    "Where sources begin to read that have no position yet, as uid=where and separated by commas: "
+    "a position (42), a time (2026-11-01T08:00:00Z) or milliseconds since 1970 (@1793520000000).",
+)
 MAX_RECORDS_PER_EPOCH = _option(
     "penstock.source.max-records-per-epoch",
     _INT,

@@ -54,7 +54,6 @@ ABSENT_MODULES = {
     "penstock.datastream.connectors.pulsar": _with_spark("pulsar"),
     "penstock.datastream.connectors.rabbitmq": f"{_WRAPS_JAVA}a Source or Sink in Python over a "
     "client such as pika, with from_source and sink_to",
-    "penstock.datastream.formats.avro": later("G3"),
     "penstock.datastream.formats.orc": "its writer is a Java class; use "
     "stream.to_spark().write.orc(path), or env.from_spark(spark.read.orc(path)) to read",
     "penstock.datastream.formats.parquet": later("G3"),
@@ -72,10 +71,19 @@ ABSENT_MODULES = {
 _INTERNAL = "it is internal to PyFlink, which does not export it; "
 _INSIDE_WINDOWS = _INTERNAL + "window functions are passed as they are, to apply or process"
 _CSV_FILES = later("G3")
+_AVRO_ROWS = dict.fromkeys(
+    ("AvroRowDeserializationSchema", "AvroRowSerializationSchema"), later("G3")
+)
 
 ABSENT_NAMES = {
+    "penstock.common": _AVRO_ROWS,
     "penstock.common.serialization": {
+        **_AVRO_ROWS,
         "RowDataBulkWriterFactory": _INTERNAL + "subclass BulkWriterFactory",
+    },
+    "penstock.datastream.formats.avro": {
+        **_AVRO_ROWS,
+        **dict.fromkeys(("AvroBulkWriters", "AvroInputFormat"), later("G3")),
     },
     "penstock.datastream.formats.csv": dict.fromkeys(
         ("CsvBulkWriters", "CsvReaderFormat", "CsvSchema", "CsvSchemaBuilder"), _CSV_FILES
@@ -124,10 +132,7 @@ ABSENT_NAMES = {
 _FILES = "penstock.datastream.connectors.file_system"
 _KAFKA = "penstock.datastream.connectors.kafka"
 _CSV, _JSON = "penstock.datastream.formats.csv", "penstock.datastream.formats.json"
-_AVRO = "penstock.datastream.formats.avro"
 _ROW_SCHEMAS = {
-    "AvroRowDeserializationSchema": _AVRO,
-    "AvroRowSerializationSchema": _AVRO,
     "CsvRowDeserializationSchema": _CSV,
     "CsvRowSerializationSchema": _CSV,
     "JsonRowDeserializationSchema": _JSON,

@@ -16,10 +16,12 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide"
     [
         "async-io.md",
         "configuration.md",
+        "evolution.md",
         "files.md",
         "iterations.md",
         "operator-state.md",
         "runtime-modes.md",
+        "savepoints.md",
         "side-inputs.md",
         "splitting.md",
         "state.md",
@@ -34,7 +36,7 @@ def test_a_page_tells_the_truth(
     assert blocks
     namespace: dict[str, Any] = {"__name__": "guide"}
     for block in blocks:
-        exec(compile(block, page, "exec"), namespace)
+        exec(compile(block, page, "exec", dont_inherit=True), namespace)
         said = re.findall(r"^# ([\[(\d].*(?:\n# .*)*)", block, re.M)
         printed = capsys.readouterr().out
         for lines in said:

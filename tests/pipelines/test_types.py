@@ -11,6 +11,12 @@ from pipeline_records import Point, Reading
 
 from penstock.common import Instant, Row, Types
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
+
+READING = AvroSchema.parse_string(
+    '{"type": "record", "name": "Reading", "fields": [{"name": "level", "type": "long"}, '
+    '{"name": "unit", "type": "string", "default": "m"}]}'
+)
 
 # Declared type, what the function gives, what comes out.
 CONVERSIONS: list[tuple[Any, Any, Any]] = [
@@ -33,6 +39,7 @@ CONVERSIONS: list[tuple[Any, Any, Any]] = [
     (Types.ROW([Types.INT(), Types.STRING()]), (7, "a"), Row(f0=7, f1="a")),
     (Types.ROW_NAMED(["n"], [Types.BYTE()]), Row(n=200), Row(n=-56)),
     (Types.LIST(Types.INT()), (1, 2), [1, 2]),
+    (GenericRecordAvroTypeInfo(READING), {"level": 3}, {"level": 3, "unit": "m"}),
     (Types.MAP(Types.STRING(), Types.SHORT()), {"k": 70000}, {"k": 4464}),
     (Types.BASIC_ARRAY(Types.INT()), [1 << 32], [0]),
     (Types.PRIMITIVE_ARRAY(Types.SHORT()), array("l", [1, 70000]), [1, 4464]),

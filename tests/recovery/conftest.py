@@ -34,6 +34,7 @@ _ARGUMENTS = (
     "parallelism",
     "input",
     "output",
+    "number",
 )
 _LONGEST = 150
 # Short-lived JVMs are not worth an optimizing compiler, nor a web server.
@@ -182,6 +183,7 @@ class CountingJob:
     sink: str = "own"
     mode: str = "EXACTLY_ONCE"
     parallelism: int = 2
+    number: str = "LONG"
     input: Path | None = None
     config: dict[str, str] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)

@@ -113,13 +113,14 @@ class ListTypeInfo(_SequenceTypeInfo):
         return ListTypeInfo(self._element_type.as_kept())
 
 
-class MapTypeInfo(TypeInformation):
-    # Keys that MessagePack maps carry natively, and that come back as they were.
-    _NATIVE_KEYS = frozenset(
-        BasicTypeInfo(t)
-        for t in (BasicType.STRING, BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
-    )
+# Keys that MessagePack maps carry natively, and that come back as they were.
+NATIVE_KEYS = frozenset(
+    BasicTypeInfo(t)
+    for t in (BasicType.STRING, BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG)
+)
 
+
+class MapTypeInfo(TypeInformation):
     def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
         self._key_type = require_type_info("the key type of Map", key_type_info)
         self._value_type = require_type_info("the value type of Map", value_type_info)
@@ -138,7 +139,7 @@ class MapTypeInfo(TypeInformation):
         )
 
     def plain(self) -> Plain:
-        keys_fit = self._key_type in self._NATIVE_KEYS
+        keys_fit = self._key_type in NATIVE_KEYS
         return plain_shapes.map_plain(self._key_type.plain(), self._value_type.plain(), keys_fit)
 
     def as_kept(self) -> TypeInformation:
@@ -260,6 +261,10 @@ class ExternalTypeInfo(TypeInformation):
 
     def __init__(self, type_info: TypeInformation) -> None:
         self._type_info = require_type_info("the type inside ExternalTypeInfo", type_info)
+
+    @property
+    def type_info(self) -> TypeInformation:
+        return self._type_info
 
     def converter(self) -> Converter | None:
         return self._type_info.converter()

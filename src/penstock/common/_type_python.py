@@ -80,7 +80,8 @@ class _ClassTypeInfo(TypeInformation):
     def _maker(self) -> Callable[[Sequence[Any]], Any]:
         raise NotImplementedError
 
-    def _default(self, field: str) -> Any:
+    def default_of(self, field: str) -> Any:
+        """The default of a field; CheckpointMismatchError if it has none."""
         raise NotImplementedError
 
     def _take(self) -> Callable[[Any], Sequence[Any]]:
@@ -102,7 +103,7 @@ class _ClassTypeInfo(TypeInformation):
             [t.plain() for t in self._types],
             self._take(),
             self._maker(),
-            self._default,
+            self.default_of,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -145,11 +146,11 @@ class DataclassTypeInfo(_ClassTypeInfo):
         in_slots = any(hasattr(getattr(cls, name, None), "__set__") for name in names)
         return make_in_slots if in_slots else make
 
-    def _default(self, field: str) -> Any:
+    def default_of(self, field: str) -> Any:
         declared = self._cls.__dataclass_fields__.get(field)  # type: ignore[attr-defined]
-        if declared is not None and declared.default is not dataclasses.MISSING:
+        if declared is not None and _is_given(declared.default):
             return declared.default
-        if declared is not None and declared.default_factory is not dataclasses.MISSING:
+        if declared is not None and _is_given(declared.default_factory):
             return declared.default_factory()
         raise self._no_default(field)
 
@@ -166,11 +167,16 @@ class NamedTupleTypeInfo(_ClassTypeInfo):
         make: Callable[[Sequence[Any]], Any] = self._cls._make  # type: ignore[attr-defined]
         return make
 
-    def _default(self, field: str) -> Any:
+    def default_of(self, field: str) -> Any:
         defaults = self._cls._field_defaults  # type: ignore[attr-defined]
         if field in defaults:
             return defaults[field]
         raise self._no_default(field)
+
+
+def _is_given(default: Any) -> bool:
+    """A class that travelled by value, as those of a script do, brings its own MISSING along."""
+    return not isinstance(default, type(dataclasses.MISSING))
 
 
 def is_dataclass_type(x: object) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
+from penstock.common._type_avro import avro_type_of
 from penstock.common._type_base import TypeInformation
 from penstock.common._type_basic import (
     BasicType,
@@ -238,5 +239,6 @@ _BY_KIND: dict[str, Callable[[Mapping[str, Any]], TypeInformation]] = {
     "row": _row,
     "external": lambda d: ExternalTypeInfo(from_description(d["type"])),
     "dataclass": lambda d: DataclassTypeInfo(_class(d), _fields(d)),
+    "avro": avro_type_of,
     "named_tuple": lambda d: NamedTupleTypeInfo(_class(d), _fields(d)),
 }

@@ -22,6 +22,7 @@ from penstock.driver.iterations import Iterations, LoopReport
 from penstock.driver.side_inputs import SideInputs, SideInputStatus
 from penstock.driver.source_time import SourceTime
 from penstock.driver.splits import SplitDiscovery
+from penstock.driver.type_changes import merged_types, untold
 from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.sinks import WriteSink
@@ -29,7 +30,6 @@ from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.physical import PhysicalOperator, PhysicalPlan
 from penstock.runtime.watermarks import MIN_TIMESTAMP
 from penstock.state.redistribution import as_text
-from penstock.state.state_types import check_types
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.crash_points import reach
 from penstock.storage.file_info import FileInfo
@@ -73,6 +73,8 @@ class EpochReport:
     """Rows and age of each side input, by name."""
     loops: Mapping[str, LoopReport] = field(default_factory=dict)
     """Uid of each iteration → what is in its loop."""
+    restored_bytes: int = 0
+    """Bytes of checkpoint files that tasks read, to bring their stores to the epoch's base."""
 
     @property
     def idle(self) -> bool:
@@ -115,6 +117,7 @@ class EpochLoop:
         self._time = SourceTime(plan)
         self._side_inputs = side_inputs or SideInputs((), log.fs, log.layout.side_inputs, 0)
         self._iterations = Iterations(plan, warn_after_turns)
+        self._changed_types: dict[str, dict[str, str]] = {}
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
         self.spark_sources: tuple[SparkSourceName, ...] | None = None
@@ -207,14 +210,27 @@ class EpochLoop:
         if not verdict.accepted:
             self._frozen_edges.update(verdict.freeze_edges)
             self._run_again(order, verdict.conflict)
+        self._spread_changed_types(order, acknowledgements)
         before_commit = time.perf_counter()
         self._commit(order, acknowledgements, batch, offsets)
         self._time.learn(order.clock, acknowledgements)
         self._side_inputs.committed()
+        self._changed_types = {}
         self._checkpointed = time.monotonic()
         steps["commit"] = time.perf_counter() - before_commit
         self._again = 0
         self._report(order, acknowledgements, batch, started, steps)
+
+    def _spread_changed_types(
+        self, order: EpochOrder, acknowledgements: list[Acknowledgement]
+    ) -> None:
+        """A state has one type in all subtasks. If one has met it declared otherwise than it is
+        stored, and another that has some of it has not, all are told and the epoch is run again."""
+        missing = untold(self.plan, self.base, acknowledgements)
+        if missing:
+            for uid, states in missing.items():
+                self._changed_types.setdefault(uid, {}).update(states)
+            self._run_again(order, None)
 
     def _run_again(self, order: EpochOrder, conflict: str | None) -> NoReturn:
         self._again += 1
@@ -302,6 +318,7 @@ class EpochLoop:
             times={} if self.plan.settings.batch else self._time.times(clock),
             slowest=self._time.slowest(),
             side_inputs=side_inputs,
+            changed_types=self._changed_types,
         )
 
     def _ended(self, batch: int | None) -> tuple[int, ...]:
@@ -368,11 +385,7 @@ class EpochLoop:
         settings = self.plan.settings
         base = self.base
         by_subtask = {(a.vertex, a.subtask): a for a in acknowledgements}
-        types: dict[str, Any] = dict(base.state_types) if base is not None else {}
-        for a in acknowledgements:
-            for uid, states in a.state_types.items():
-                check_types(uid, types.get(uid, {}), states)
-                types[uid] = {**types.get(uid, {}), **states}
+        types = merged_types({} if base is None else base.state_types, acknowledgements)
         loops = self._iterations.stored(acknowledgements)
         return Manifest(
             job_id=settings.job_id,
@@ -494,6 +507,7 @@ class EpochLoop:
                 watermarks=_watermarks(self.plan, acknowledgements),
                 side_inputs=self._side_inputs.status(order.clock),
                 loops=self._iterations.learn(order.ended, self.base, records_in),
+                restored_bytes=sum(a.restored_bytes for a in acknowledgements),
             ),
         )
 

@@ -184,7 +184,7 @@ class Housekeeper:
         if self._closed.is_set():
             return None
         self._process = process = subprocess.Popen(
-            [*_LOW_PRIORITY, sys.executable, "-m", "penstock.storage.compaction"],
+            [*_LOW_PRIORITY, sys.executable, "-m", "penstock.storage.images"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},

@@ -33,6 +33,7 @@ from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
 from penstock.driver.savepoints import Savepoints, blank_manifest
 from penstock.driver.side_inputs import SideInputs, side_inputs_of
+from penstock.driver.source_starts import parse_starts, with_starts
 from penstock.driver.splits import with_splits
 from penstock.errors import (
     AsyncTimeoutError,
@@ -127,7 +128,7 @@ class Job:
         self.configuration = configuration
         self.status = JobStatus.CREATED
         self.reports: list[EpochReport] = []
-        self._nodes = nodes
+        self._nodes = with_starts(nodes, parse_starts(configuration.get(options.SOURCE_START)))
         self._defaults = defaults
         self._make_executor = make_executor
         self._collectors = collectors

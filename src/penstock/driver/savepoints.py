@@ -24,10 +24,10 @@ from penstock.errors import SavepointError
 from penstock.runtime.physical import PhysicalPlan
 from penstock.state.key_groups import key_group_range
 from penstock.storage.checkpoint_layout import STATE, CheckpointLayout, image_name
-from penstock.storage.compaction import Compaction, run_compaction
 from penstock.storage.crash_points import reach
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import FileSystem, filesystem_for
+from penstock.storage.images import write_image
 from penstock.storage.manifest import (
     ChainLink,
     LoopState,
@@ -242,14 +242,8 @@ def _subtask(
     groups = key_group_range(index, vertex.max_parallelism, vertex.parallelism)
     chain: tuple[ChainLink, ...] = ()
     if files:
-        image = run_compaction(
-            fs,
-            layout.root,
-            Compaction("image", files, groups),
-            STATE,
-            image_name(epoch, uid, index, token),
-            out_root=root,
-        )
+        name = image_name(epoch, uid, index, token)
+        image = write_image(fs, layout.root, files, groups, fs, root, STATE, name)
         chain = (ChainLink(f"{epoch}-{token}", tuple(image)),) if image else ()
     return replace(subtask, token="", chain=chain, watermark=None if ended else subtask.watermark)
 

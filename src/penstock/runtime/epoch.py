@@ -40,6 +40,9 @@ class EpochOrder:
 
     side_inputs: dict[str, str] = field(default_factory=dict)
     """Name of a side input → the file with its rows."""
+    changed_types: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Operator uid → states whose type one of its subtasks has changed → kind and type, pickled in
+    base64: all subtasks are to rewrite what they have of them."""
 
     def to_text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -81,6 +84,8 @@ class Acknowledgement:
     files: list[dict[str, Any]] = field(default_factory=list)
     state_types: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Operator uid → state name → kind and type."""
+    changed_types: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    """Operator uid → states that were stored as another type → kind and type, pickled."""
     positions: dict[str, tuple[str, bool]] = field(default_factory=dict)
     """Split id → (position, finished)."""
     committables: dict[str, list[bytes]] = field(default_factory=dict)
@@ -91,6 +96,8 @@ class Acknowledgement:
     records_out: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
     rebuilt_rows: int = 0
+    restored_bytes: int = 0
+    """Read from the checkpoint's files, to bring the store to the base."""
     seconds: float = 0.0
     freeze_edges: list[int] = field(default_factory=list)
     """Edges whose records turned out to be changeable: the epoch must be run again."""

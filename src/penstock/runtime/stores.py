@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from penstock.common.digests import text_digest
 from penstock.runtime.physical import JobSettings
-from penstock.storage.catch_up import catch_up
+from penstock.storage.catch_up import CatchUp, catch_up
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.filesystem import filesystem_for
@@ -62,15 +62,15 @@ def store_at(
     state: SubtaskState | None,
     operators: Collection[str],
     key_groups: tuple[int, int],
-) -> tuple[Store, int]:
-    """The store of a subtask, holding exactly `state`, and the rows that had to be applied."""
+) -> tuple[Store, CatchUp]:
+    """The store of a subtask, holding exactly `state`, and what it took to bring it there."""
     store = _store(settings, local_store_path(settings, vertex, subtask))
     if state is None or state.version is None:
         with store.exclusive():
             # A store without a version may hold what a writer that died half-way has left.
             if store.version() is not None or next(store.scan(b""), None) is not None:
                 store.reset()
-        return store, 0
+        return store, CatchUp(rebuilt=False, rows=0)
     fs, root = filesystem_for(settings.root)
     done = catch_up(
         store,
@@ -82,7 +82,7 @@ def store_at(
         key_groups,
         covers={link.version: link.covers for link in state.chain if link.covers},
     )
-    return store, done.rows
+    return store, done
 
 
 def spill_store(settings: JobSettings, vertex: str, subtask: int) -> Store:

@@ -6,10 +6,13 @@ else it is dropped and made anew, since a failed attempt must not leak through `
 
 from __future__ import annotations
 
+import base64
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
@@ -59,7 +62,6 @@ from penstock.state.backend import NO_KEY, KeyScope, StateBase
 from penstock.state.key_groups import key_group_range
 from penstock.state.keyed_state import KeyedState
 from penstock.state.redistribution import StoredStates, kept_by
-from penstock.state.state_types import check_types
 from penstock.storage.checkpoint_layout import segment_path
 from penstock.storage.crash_points import reach
 from penstock.storage.entries import Entry
@@ -70,6 +72,8 @@ from penstock.storage.store import Store
 from penstock.storage.table_file import write_table_file
 
 _WHOLE = slice(0, None)
+# So many entries are rewritten at once, however few memory shall hold: each time makes a file.
+_LEAST_AT_ONCE = 10_000
 
 
 class VertexTask:
@@ -95,6 +99,7 @@ class VertexTask:
         self._order = order
         self._scope = KeyScope()
         self._rebuilt = 0
+        self._restored_bytes = 0
         self._records_in = 0
         self._segments: list[FileInfo] = []
         self._parts = 0
@@ -156,7 +161,6 @@ class VertexTask:
         self.token = token
         self.outbox.take()
         self.outbox.sequence = 0
-        self._rebuilt = 0
         self._records_in = 0
         self._segments = []
         self._parts = 0
@@ -169,6 +173,7 @@ class VertexTask:
             if self._roving:
                 writer.forget_time()
             writer.begin_epoch(order.epoch, bytes.fromhex(token), index in order.frozen_edges)
+        self._follow(order)
         for operator in self.operators:
             operator.begin_epoch()
 
@@ -259,7 +264,9 @@ class VertexTask:
         acknowledgement.records_out[uid] = sum(sent.values())
         acknowledgement.sent = self._sent()
         acknowledgement.watermark = self._input_time.watermark
-        acknowledgement.rebuilt_rows = self._rebuilt
+        # Also what an instance read when it was made, before its first epoch.
+        acknowledgement.rebuilt_rows, self._rebuilt = self._rebuilt, 0
+        acknowledgement.restored_bytes, self._restored_bytes = self._restored_bytes, 0
         for described, context in zip(self.vertex.operators, self.contexts, strict=True):
             if found := context.get_metrics_group().snapshot():
                 acknowledgement.metrics[described.uid] = found
@@ -339,9 +346,16 @@ class VertexTask:
 
     def _write_segment(self, acknowledgement: Acknowledgement, keyed_state: KeyedState) -> None:
         reach("task.before_segment")
+        entries = keyed_state.rewritten()
+        at_once = max(self._settings.cache_entries, _LEAST_AT_ONCE)
+        while part := list(islice(entries, at_once)):
+            self._write(part)
+            reach("task.rewriting")
         self._write(keyed_state.snapshot())
         uid = self.vertex.operators[0].uid
         acknowledgement.state_types.setdefault(uid, {}).update(keyed_state.types())
+        if changed := keyed_state.changed_types():
+            acknowledgement.changed_types[uid] = {name: dump(t) for name, t in changed.items()}
         acknowledgement.files = [info.to_json() for info in self._segments]
         reach("task.after_segment")
 
@@ -535,11 +549,11 @@ class VertexTask:
         key_groups = key_group_range(self.subtask, vertex.max_parallelism, vertex.parallelism)
 
         def open_at_base() -> Store:
-            self._check_state_types(uid)
-            store, rows = store_at(
+            store, caught_up = store_at(
                 self._settings, vertex.uid, self.subtask, self._base_state(), {uid}, key_groups
             )
-            self._rebuilt += rows
+            self._rebuilt += caught_up.rows
+            self._restored_bytes += caught_up.bytes
             return store
 
         return KeyedState(
@@ -554,13 +568,22 @@ class VertexTask:
             now=lambda: self._order.clock,
             chunk_number=lambda: self._order.epoch << 16 | self._parts,
             keep=self._settings.cache_entries,
+            recorded=lambda: self._recorded_types(uid),
         )
 
-    def _check_state_types(self, uid: str) -> None:
-        """Before the first value is read. The driver checks again, what was only written too."""
-        if self._order.base is not None and self.keyed_state is not None:
-            recorded = base_manifest(self._settings, self._order.base).state_types
-            check_types(uid, recorded.get(uid, {}), self.keyed_state.types())
+    def _recorded_types(self, uid: str) -> Mapping[str, Any]:
+        """The types of an operator's states as the base has them."""
+        if self._order.base is None:
+            return {}
+        return base_manifest(self._settings, self._order.base).state_types.get(uid, {})
+
+    def _follow(self, order: EpochOrder) -> None:
+        """What other subtasks have found declared otherwise than it is stored, this one may not
+        declare before its next record."""
+        changed = order.changed_types.get(self.vertex.operators[0].uid, {})
+        for state, pickled in changed.items():
+            assert self.keyed_state is not None
+            self.keyed_state.follow(state, *pickle.loads(base64.b64decode(pickled)))
 
     def _base_state(self) -> SubtaskState | None:
         vertex = self._base_vertex()

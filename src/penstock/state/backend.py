@@ -12,6 +12,7 @@ from typing import Any
 from penstock.errors import InvalidKeyError, StateError
 from penstock.state.key_groups import key_group_of
 from penstock.state.keys import encode_key
+from penstock.state.rewriting import Readable, Rewrite, RewrittenStore
 from penstock.state.spill import Spill
 from penstock.storage.entries import (
     Entry,
@@ -20,6 +21,7 @@ from penstock.storage.entries import (
     pack_key,
     state_id,
     state_prefix,
+    unpack_key,
 )
 from penstock.storage.store import Store
 
@@ -66,7 +68,9 @@ class StateBase:
         self.operator = operator
         self._max_parallelism = max_parallelism
         self._open_store = open_store
-        self._store: Store | None = None
+        self._store: Readable | None = None
+        self._rewrites: dict[bytes, Rewrite] = {}
+        self._rewritten_states: dict[str, bytes] = {}
         self._key_groups = (0, max_parallelism - 1)
 
     def own(self, key_groups: tuple[int, int]) -> None:
@@ -76,6 +80,7 @@ class StateBase:
     def end_epoch(self) -> None:
         """Let the store go: the next read asks for it at the new base."""
         self.spill.clear()
+        self._rewrites, self._rewritten_states = {}, {}
         store, self._store = self._store, None
         if store is not None:
             store.release()
@@ -121,11 +126,36 @@ class StateBase:
             start = pack_key(group, name, begin)
             yield from self.spill.scan(state_prefix(group, name), self.store, start)
 
+    def rewrite(self, state: str, rewrite: Rewrite) -> None:
+        """Until the epoch ends, read the acknowledged values of a state as this makes them."""
+        known = self._rewritten_states[state] = state_id(self.operator, state)
+        self._rewrites[known] = rewrite
+        if self._store is not None:
+            self._store = self._readable(self._store)
+
+    def rewritten(self) -> Iterator[Entry]:
+        """The acknowledged entries of those states as they are to be stored from now on, but for
+        those that the epoch has written already."""
+        first, last = self._key_groups
+        for group in range(first, last + 1):
+            for state, known in self._rewritten_states.items():
+                for packed, value in self.store.scan(state_prefix(group, known)):
+                    if not self.spill.holds(packed):
+                        at = unpack_key(packed)
+                        yield Entry(
+                            group, self.operator, state, at.key, at.namespace, at.map_key, value
+                        )
+
     @property
-    def store(self) -> Store:
+    def store(self) -> Readable:
         if self._store is None:
-            self._store = self._open_store()
+            self._store = self._readable(self._open_store())
         return self._store
+
+    def _readable(self, store: Readable) -> Readable:
+        if not self._rewrites or isinstance(store, RewrittenStore):
+            return store
+        return RewrittenStore(store, self._rewrites)
 
 
 class Address:

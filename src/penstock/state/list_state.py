@@ -11,6 +11,7 @@ from penstock.datastream.state import ListState
 from penstock.errors import InvalidArgumentError
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.live import dump_value, load_value
+from penstock.state.rewriting import Rewrite
 from penstock.state.ttl import Lifetime, Stamped
 from penstock.storage.entries import Entry
 
@@ -223,6 +224,11 @@ def packed_chunk(elements: Iterable[bytes]) -> bytes:
         parts.append(_LENGTH.pack(len(data)))
         parts.append(data)
     return b"".join(parts)
+
+
+def in_chunks(rewrite: Rewrite) -> Rewrite:
+    """The same for chunks as for their elements."""
+    return lambda chunk: packed_chunk(map(rewrite, packed_elements(chunk)))
 
 
 def packed_elements(chunk: bytes) -> Iterator[bytes]:

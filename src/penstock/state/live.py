@@ -9,7 +9,7 @@ hold is the base of the next one; their owner drops them otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from penstock.errors import PenstockError, StateError, TypeMismatchError, short_repr
 from penstock.state.backend import KeyScope, StateBase
@@ -142,8 +142,7 @@ def dump_value(state: str, dumps: Callable[[Any], bytes], value: Any) -> bytes:
 
 
 def load_value(state: str, loads: Callable[[bytes], Any], raw: bytes) -> Any:
-    """The value back, or an error that names the state. A task meets the values of a state that
-    is declared otherwise than it was stored before the driver can compare the declarations."""
+    """The value back, or an error that names the state."""
     try:
         return loads(raw)
     except Exception as error:
@@ -151,3 +150,8 @@ def load_value(state: str, loads: Callable[[bytes], Any], raw: bytes) -> Any:
             f"a stored value of state {state!r} cannot be read: {type(error).__name__}: {error}; "
             "declare the state's type and time to live as they were, or use a new state name"
         ) from error
+
+
+def naming_state(state: str, rewrite: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """The rewriting of a stored value, whose errors name the state."""
+    return lambda raw: cast(bytes, load_value(state, rewrite, raw))

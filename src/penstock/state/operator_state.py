@@ -7,7 +7,7 @@ dealt out anew are `redistribution`'s.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.datastream.state import (
@@ -20,7 +20,7 @@ from penstock.datastream.state import (
 from penstock.errors import StateError, UnsupportedFeatureError
 from penstock.state.broadcast_state import LiveBroadcastState
 from penstock.state.list_state import checked_elements
-from penstock.state.live import dump_value, load_value, naming
+from penstock.state.live import dump_value, load_value, naming, naming_state
 from penstock.state.redistribution import (
     COPY,
     SPLIT,
@@ -29,7 +29,7 @@ from penstock.state.redistribution import (
     StoredStates,
     gathered,
 )
-from penstock.state.state_types import check_types
+from penstock.state.state_types import recorded_type, rewrite_of_values
 
 _KINDS = {SPLIT: "operator list", UNION: "union list", COPY: "broadcast"}
 
@@ -156,17 +156,32 @@ class OperatorStates(OperatorStateStore):
                 "it is for state of a key; remove outdated elements in snapshot_state",
             )
         subtasks = self._everywhere() if rule == UNION else [self._kept]
-        for states in subtasks:
-            if name in states:
-                check_types(
-                    self._operator, {name: states[name].type}, {name: _type(descriptor, rule)}
-                )
-        kept, held = gathered([self._kept], name), gathered(subtasks, name)
+        kept = gathered([self._fitted(self._kept, descriptor, rule)], name)
+        held = gathered([self._fitted(s, descriptor, rule) for s in subtasks], name)
         if isinstance(descriptor, ListStateDescriptor):
             return _Declared(descriptor, rule, LiveOperatorList(descriptor, kept, held))
         assert isinstance(descriptor, MapStateDescriptor)
         return _Declared(descriptor, rule, LiveBroadcastState(descriptor, kept))
 
+    def _fitted(self, states: StoredStates, descriptor: StateDescriptor, rule: str) -> StoredStates:
+        """What a subtask has stored of a state, as values of the declared type."""
+        name = descriptor.get_name()
+        stored = states.get(name)
+        if stored is None:
+            return {}
+        rewrite = rewrite_of_values(
+            self._operator, name, stored.type, _KINDS[rule], descriptor.type_info
+        )
+        if rewrite is None:
+            return {name: stored}
+        every = naming_state(name, rewrite)
+        # A broadcast state is keys and values in turn.
+        elements = (
+            every(element) if rule != COPY or index % 2 else element
+            for index, element in enumerate(stored.elements)
+        )
+        return {name: replace(stored, elements=tuple(elements))}
+
 
 def _type(descriptor: StateDescriptor, rule: str) -> dict[str, Any]:
-    return {"kind": _KINDS[rule], "type": descriptor.type_info.describe()}
+    return recorded_type(_KINDS[rule], descriptor.type_info)

@@ -16,8 +16,9 @@ from typing import Any
 
 from penstock.state.backend import StateBase
 from penstock.state.keys import decode_key
-from penstock.state.list_state import packed_chunk, packed_elements
+from penstock.state.list_state import in_chunks, packed_chunk, packed_elements
 from penstock.state.live import dump_value, load_value
+from penstock.state.rewriting import Rewrite
 from penstock.state.timers import EXACT_KEYS, time_bytes, time_of
 from penstock.storage.entries import Entry, unpack_key
 
@@ -285,6 +286,24 @@ def unframed(raw: bytes) -> tuple[Any, bytes]:
         return None, raw[1:]
     end = 5 + int.from_bytes(raw[1:5], "big")
     return pickle.loads(raw[5:end]), raw[end:]
+
+
+def in_panes(rewrite: Rewrite) -> Rewrite:
+    """The same for entries of a `PaneTable` as for its values."""
+    return _behind_key(rewrite)
+
+
+def in_element_panes(rewrite: Rewrite) -> Rewrite:
+    """The same for entries of `ElementPanes` as for its elements."""
+    return _behind_key(in_chunks(rewrite))
+
+
+def _behind_key(rewrite: Rewrite) -> Rewrite:
+    def rewritten(raw: bytes) -> bytes:
+        at = 1 if raw[0] == 0 else 5 + int.from_bytes(raw[1:5], "big")
+        return raw[:at] + rewrite(raw[at:])
+
+    return rewritten
 
 
 def _key_of(item: tuple[Any, bytes]) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.errors import CheckpointMismatchError
 from penstock.storage.manifest import SubtaskState
 
 SPLIT = "split"
@@ -72,6 +73,8 @@ def dealt_out(before: Sequence[StoredStates], parallelism: int) -> list[dict[str
     for name in sorted({name for states in before for name in states}):
         holders = [states[name] for states in before if name in states]
         first = holders[0]
+        if any(state.type != first.type for state in holders):
+            raise CheckpointMismatchError.of_two_types(name)
         for index, elements in enumerate(_parts(first.rule, holders, parallelism)):
             found[index][name] = StoredState(first.rule, first.type, elements)
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from penstock.state.rewriting import Readable
 from penstock.storage.entries import Entry
 from penstock.storage.store import Store
 
@@ -40,14 +41,18 @@ class Spill:
             store.reset()
             store.release()
 
-    def get(self, packed: bytes, below: Store) -> bytes | None:
+    def holds(self, packed: bytes) -> bool:
+        """Whether there is a change of an entry, be it its removal."""
+        return self._store is not None and self._store.get(packed) is not None
+
+    def get(self, packed: bytes, below: Readable) -> bytes | None:
         found = self._store.get(packed) if self._store is not None else None
         if found is None:
             return below.get(packed)
         return None if found[:1] == _GONE else found[1:]
 
     def scan(
-        self, prefix: bytes, below: Store, start: bytes = b""
+        self, prefix: bytes, below: Readable, start: bytes = b""
     ) -> Iterator[tuple[bytes, bytes]]:
         """Both layers as one, in order."""
         if self._store is None:

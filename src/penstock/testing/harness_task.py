@@ -30,7 +30,6 @@ from penstock.runtime.watermarks import MIN_TIMESTAMP, WATERMARK
 from penstock.state.backend import StateBase
 from penstock.state.keyed_state import KeyedState
 from penstock.state.redistribution import StoredStates, unpacked
-from penstock.state.state_types import check_types
 from penstock.storage.memory_store import MemoryStore
 from penstock.testing.clock import ManualClock
 
@@ -118,14 +117,14 @@ class HarnessTask(VertexTask):
             now=around.clock.now,
             chunk_number=lambda: around.epoch,
             keep=self._settings.cache_entries,
+            recorded=lambda: around.state_types,
         )
 
     def _write_segment(self, acknowledgement: Acknowledgement, keyed_state: KeyedState) -> None:
         around = self._surroundings
-        types = keyed_state.types()
-        check_types(self.vertex.name, around.state_types, types)
-        around.state_types.update(types)
-        changes = [(entry.packed(), entry.value) for entry in keyed_state.snapshot()]
+        entries = [*keyed_state.rewritten(), *keyed_state.snapshot()]
+        around.state_types.update(keyed_state.types())
+        changes = [(entry.packed(), entry.value) for entry in entries]
         around.store.apply(changes, str(around.epoch))
 
 

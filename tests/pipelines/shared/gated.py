@@ -17,6 +17,7 @@ from penstock.datastream.connectors.base import (
     Source,
     SourceReader,
     Split,
+    StartFrom,
 )
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.functions import KeyedProcessFunction
@@ -28,9 +29,10 @@ KEYS = 5
 class GatedSource(Source):
     """0, 1, 2 … up to the number in the file, which may grow; it ends at `end`."""
 
-    def __init__(self, gate: Path, end: int | None = None) -> None:
+    def __init__(self, gate: Path, end: int | None = None, first: int = 0) -> None:
         self._gate = str(gate)
         self._end = end
+        self._first = first
 
     @property
     def boundedness(self) -> Boundedness:
@@ -38,7 +40,11 @@ class GatedSource(Source):
         return Boundedness.BOUNDED if bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_splits(self, parallelism: int) -> list[Split]:
-        return [Split("numbers", self._gate, 0)]
+        return [Split("numbers", self._gate, self._first)]
+
+    def starting_at(self, start: StartFrom) -> Source:
+        assert start.at_position is not None
+        return GatedSource(Path(self._gate), self._end, start.at_position)
 
     def create_reader(self, context: InitContext) -> SourceReader:
         return _GatedReader(self._end)

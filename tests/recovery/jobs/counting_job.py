@@ -85,14 +85,19 @@ class _NumberedReader(SourceReader):
 class CountPerKey(KeyedProcessFunction):
     """Gives (key, number, count so far, distance from the number before)."""
 
+    def __init__(self, number: str) -> None:
+        self._number = number
+
     def open(self, runtime_context: RuntimeContext) -> None:
-        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-        self._last = runtime_context.get_state(ValueStateDescriptor("last", Types.LONG()))
+        number = getattr(Types, self._number)()
+        self._count = runtime_context.get_state(ValueStateDescriptor("count", number))
+        self._last = runtime_context.get_state(ValueStateDescriptor("last", number))
 
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
         key, number = value
         count = (self._count.value() or 0) + 1
         last = self._last.value()
+        assert last is None or isinstance(last, int) == (self._number == "LONG")
         self._count.update(count)
         self._last.update(number)
         yield key, number, count, number - (-1 if last is None else last)
@@ -224,8 +229,8 @@ def source_of(env: StreamExecutionEnvironment, arguments: argparse.Namespace) ->
     return env.from_spark(frame, record_type=tuple, bounded=True).uid("source")
 
 
-def counted(records: Any) -> Any:
-    return records.key_by(lambda record: record[0]).process(CountPerKey()).uid("count")
+def counted(records: Any, number: str) -> Any:
+    return records.key_by(lambda record: record[0]).process(CountPerKey(number)).uid("count")
 
 
 def windowed(records: Any) -> Any:
@@ -287,6 +292,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=4000)
     parser.add_argument("--keys", type=int, default=20)
     parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument("--number", default="LONG", help="the type of what is in state")
     parser.add_argument("--input", help="directory of Parquet files, read by Spark")
     parser.add_argument("--stop-after", type=int, help="die after so many epochs of this run")
     parser.add_argument("--await-image", action="store_true", help="go slowly until there is one")
@@ -305,7 +311,10 @@ def main() -> None:
         records = source_of(env, arguments).map(lambda record: (record[0], int(record[1])))
         if arguments.program == "loop":
             records = gone_round(records)
-        results = windowed(records) if arguments.program == "windows" else counted(records)
+        if arguments.program == "windows":
+            results = windowed(records)
+        else:
+            results = counted(records, arguments.number)
         results.sink_to(sink_of(arguments)).uid("sink")
     env.execute("counting")
     print(json.dumps(watch.summary()), flush=True)

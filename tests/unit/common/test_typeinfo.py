@@ -181,8 +181,8 @@ def test_wrong_arguments():
         Types.DATACLASS(int)
     with pytest.raises(InvalidArgumentError, match="NamedTuple"):
         Types.NAMED_TUPLE(tuple)
-    with pytest.raises(InvalidArgumentError, match="unknown kind of type 'avro'"):
-        from_description({"kind": "avro"})
+    with pytest.raises(InvalidArgumentError, match="unknown kind of type 'novel'"):
+        from_description({"kind": "novel"})
 
 
 def test_internal_types():

@@ -23,7 +23,6 @@ from penstock.state.redistribution import (
     kept_by,
     packed,
 )
-from penstock.state.state_types import check_types
 from penstock.storage.catch_up import catch_up
 from penstock.storage.checkpoint_layout import segment_path
 from penstock.storage.entries import Entry
@@ -393,23 +392,3 @@ def test_operator_state_that_no_operator_takes_is_refused(job, plan_of, rule):
         CheckpointMismatchError, match=r"(?s)- count: operator state.*uids they had"
     ):
         adopt(before, renamed, "/r")
-
-
-# Types
-
-
-def described(type_name: str, kind: str = "value") -> dict[str, str]:
-    return {"kind": kind, "type": type_name}
-
-
-def test_types_as_they_were():
-    check_types("op", {"a": described("long")}, {"a": described("long"), "b": described("x")})
-    check_types("op", {"a": described("long"), "gone": described("x")}, {"a": described("long")})
-
-
-@pytest.mark.parametrize("now", [described("string"), described("long", "list")])
-def test_a_changed_type_is_refused(now):
-    with pytest.raises(CheckpointMismatchError, match=r"long") as caught:
-        check_types("op", {"a": described("long")}, {"a": now})
-    assert "op" in str(caught.value)
-    assert "'a'" in str(caught.value)

@@ -66,7 +66,7 @@ class Driver:
         a = Acknowledgement(1, subtask, f"c{order.epoch}{subtask}", dict(read))
         path = f"state/{order.epoch:010d}_count_{subtask:05d}_{a.token}.segment.parquet"
         a.files = [FileInfo(path, 1, 10, "00", "segment", (("count", "n"),), (0, 127)).to_json()]
-        a.state_types = {"count": {"n": {"kind": "value", "type": "long"}}}
+        a.state_types = {"count": {"n": {"kind": "value", "type": {"kind": "long"}}}}
         a.committables = {"sink": [pickle.dumps(f"e{order.epoch}-{subtask}")]}
         return a
 
@@ -192,11 +192,11 @@ def test_edges_stay_frozen(driver):
     assert [order.frozen_edges for order in driver.orders] == [(), (0,), (0,)]
 
 
-def test_a_changed_state_type_is_refused_before_the_commit(driver):
+def test_types_that_differ_between_subtasks_are_refused_before_the_commit(driver):
     run(driver)
 
     def spoil(found):
-        found[2].state_types["count"]["n"] = {"kind": "value", "type": "string"}
+        found[2].state_types["count"]["n"] = {"kind": "value", "type": {"kind": "string"}}
 
     with pytest.raises(CheckpointMismatchError, match="'n'"):
         driver.loop.close(spoiled(driver, spoil))

@@ -23,7 +23,6 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.errors import (
-    CheckpointMismatchError,
     InvalidArgumentError,
     InvalidKeyError,
     StateError,
@@ -35,7 +34,6 @@ from penstock.state.backend import KeyScope, StateBase
 from penstock.state.key_groups import key_group_of
 from penstock.state.keyed_state import KeyedState
 from penstock.state.keys import decode_key, encode_key
-from penstock.state.state_types import check_types
 from penstock.storage.entries import Entry, unpack_key
 from penstock.storage.memory_store import MemoryStore
 
@@ -52,6 +50,7 @@ class Subtask:
         self.key_groups = key_groups
         self.epoch = 1
         self.now = DAY
+        self.recorded: dict[str, Any] = {}
         self.remake()
 
     def remake(self) -> None:
@@ -67,6 +66,7 @@ class Subtask:
             now=lambda: self.now,
             chunk_number=lambda: self.epoch << 16 | self.spills,
             keep=self.keep,
+            recorded=lambda: self.recorded,
         )
         self.state.end_epoch()
 
@@ -92,7 +92,8 @@ class Subtask:
 
     def cut(self) -> list[Entry]:
         """End the epoch: the changes are acknowledged and reach the store."""
-        entries = self.spilled + self.state.snapshot()
+        entries = [*self.spilled, *self.state.rewritten(), *self.state.snapshot()]
+        self.recorded.update(self.state.types())
         self.spilled, self.spills = [], 0
         self.fill(entries)
         self.epoch += 1
@@ -532,36 +533,105 @@ def test_kinds_and_types_are_told():
     assert types["value"]["type"] == Types.INT().describe()
 
 
-def declared(descriptor: StateDescriptor, time_to_live: int | None) -> dict[str, Any]:
-    if time_to_live is not None:
-        descriptor.enable_time_to_live(StateTtlConfig.new_builder(time_to_live).build())
+def lasting(descriptor: StateDescriptor, millis: int) -> StateDescriptor:
+    descriptor.enable_time_to_live(StateTtlConfig.new_builder(millis).build())
+    return descriptor
+
+
+def read(state: Any) -> Any:
+    if hasattr(state, "items"):
+        return dict(state.items())
+    return state.value() if hasattr(state, "value") else state.get()
+
+
+MAKE = [
+    pytest.param(lambda: ValueStateDescriptor("s", Types.INT()), "update", (3,), 3, id="value"),
+    pytest.param(lambda: ListStateDescriptor("s", Types.INT()), "add", (3,), [3], id="list"),
+    pytest.param(
+        lambda: MapStateDescriptor("s", Types.INT(), Types.INT()), "put", (1, 3), {1: 3}, id="map"
+    ),
+    pytest.param(
+        lambda: ReducingStateDescriptor("s", max, Types.INT()), "add", (3,), 3, id="reducing"
+    ),
+    pytest.param(lambda: AggregatingStateDescriptor("s", Mean()), "add", (3,), 3, id="aggregating"),
+]
+
+
+@pytest.mark.parametrize(("make", "method", "arguments", "held"), MAKE)
+def test_a_time_to_live_begins_when_it_is_switched_on(make, method, arguments, held):
     subtask = Subtask()
-    subtask.state.get(descriptor)
-    return subtask.state.types()
+    getattr(subtask.at("k", make()), method)(*arguments)
+    subtask.cut()
+    subtask.now += DAY
+    subtask.remake()
+    assert read(subtask.at("k", lasting(make(), 1000))) == held
+    subtask.cut()
+    subtask.remake()
+    subtask.now += 999
+    assert read(subtask.at("k", lasting(make(), 1000))) == held
+    subtask.now += 1
+    assert not read(subtask.at("k", lasting(make(), 1000)))
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: ValueStateDescriptor("s", Types.INT()),
-        lambda: ListStateDescriptor("s", Types.INT()),
-        lambda: MapStateDescriptor("s", Types.INT(), Types.INT()),
-        lambda: ReducingStateDescriptor("s", lambda a, b: a + b, Types.INT()),
-        lambda: AggregatingStateDescriptor("s", Mean()),
-    ],
-)
-def test_a_time_to_live_cannot_be_switched_on_or_off(make):
-    without, with_one = declared(make(), None), declared(make(), 1000)
-    with pytest.raises(CheckpointMismatchError, match=r"is now declared as .* with time to live"):
-        check_types("op", without, with_one)
-    with pytest.raises(CheckpointMismatchError, match=r"was stored as .* with time to live"):
-        check_types("op", with_one, without)
-    check_types("op", with_one, declared(make(), 2000))
+@pytest.mark.parametrize(("make", "method", "arguments", "held"), MAKE)
+def test_nothing_expires_once_a_time_to_live_is_switched_off(make, method, arguments, held):
+    subtask = Subtask()
+    getattr(subtask.at("k", lasting(make(), 1000)), method)(*arguments)
+    subtask.cut()
+    subtask.now += DAY
+    subtask.remake()
+    assert read(subtask.at("k", make())) == held
+    subtask.cut()
+    subtask.remake()
+    assert read(subtask.at("k", make())) == held
+
+
+def test_how_long_a_time_to_live_is_may_change():
+    subtask = Subtask()
+    subtask.at("k", lasting(ValueStateDescriptor("s", Types.INT()), 1000)).update(3)
+    subtask.cut()
+    subtask.remake()
+    subtask.now += 1500
+    assert subtask.at("k", lasting(ValueStateDescriptor("s", Types.INT()), 2000)).value() == 3
+    assert subtask.cut() == []
+
+
+def test_only_states_whose_type_has_changed_are_rewritten():
+    subtask = Subtask(keep=2)
+    for key in range(5):
+        subtask.at(key, VALUE).update(key)
+        subtask.at(key, ANYTHING).update(key)
+        subtask.at(key, LIST).add_all([key, 7])
+    subtask.cut()
+    subtask.remake()
+    wider = ListStateDescriptor("list", Types.DOUBLE())
+    subtask.at(0, VALUE).update(100)
+    subtask.at(1, wider).add(0.5)
+    subtask.at(2, wider).clear()
+    subtask.relieve()
+    assert {(entry.state, decode_key(entry.key)) for entry in subtask.cut()} == {
+        ("value", 0),
+        *(("list", key) for key in range(5)),
+    }
+    subtask.remake()
+    found = [list(subtask.at(key, wider).get()) for key in range(5)]
+    assert repr(found) == "[[0.0, 7.0], [1.0, 7.0, 0.5], [], [3.0, 7.0], [4.0, 7.0]]"
+
+
+def test_a_value_that_cannot_be_converted_names_the_state():
+    subtask = Subtask()
+    subtask.at("k", VALUE).update(3)
+    subtask.fill([entry._replace(value=b"\xa1x") for entry in subtask.cut()])
+    subtask.remake()
+    state = subtask.at("k", ValueStateDescriptor("value", Types.DOUBLE()))
+    with pytest.raises(StateError, match="stored value of state 'value' cannot be read: ValueErr"):
+        state.value()
 
 
 def test_states_without_a_time_to_live_are_recorded_as_they_always_were():
-    found = declared(ValueStateDescriptor("s", Types.INT()), None)
-    assert found == {"s": {"kind": "value", "type": Types.INT().describe()}}
+    subtask = Subtask()
+    subtask.at("k", ValueStateDescriptor("s", Types.INT()))
+    assert subtask.state.types() == {"s": {"kind": "value", "type": Types.INT().describe()}}
 
 
 @pytest.mark.parametrize(
@@ -579,6 +649,7 @@ def test_a_stored_value_that_cannot_be_read_names_the_state(descriptor, read):
     subtask.at("k", LIST).add(255)
     subtask.at("k", MAP).put("a", 255)
     subtask.cut()
+    subtask.recorded.clear()
     subtask.remake()
     name = descriptor.get_name()
     with pytest.raises(StateError, match=f"stored value of state '{name}' cannot be read"):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.errors import CheckpointMismatchError
 from penstock.state.redistribution import (
     COPY,
     OWN,
@@ -86,3 +87,15 @@ def test_what_is_packed_is_unpacked() -> None:
     assert data is not None
     assert unpacked(data) == states
     assert packed({"empty": StoredState(UNION, TYPE, ())}) is None
+
+
+def test_elements_of_two_types_are_not_mixed() -> None:
+    """A state that one subtask has declared with another type, and others not yet."""
+    wider = {"kind": "operator list", "type": "DOUBLE"}
+    states = [
+        {"s": StoredState(SPLIT, TYPE, (b"1",))},
+        {"s": StoredState(SPLIT, wider, (b"2",))},
+    ]
+    assert dealt_out(states, 2) == states
+    with pytest.raises(CheckpointMismatchError, match="operator state 's' has changed its type"):
+        dealt_out(states, 3)

@@ -203,13 +203,14 @@ def test_a_snapshot_keeps_state_and_forgets_self() -> None:
     assert restored.outputs() == [("to", 3, 1), ("be", 2, 2)]
 
 
-class CountInText(CountPerKey):
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.STRING()))
+class CountOf(CountPerKey):
+    """The same with a state of another type."""
 
-    def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
-        self.count.update("one")
-        yield "one"
+    def __init__(self, type_info: Any) -> None:
+        self._type_info = type_info
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", self._type_info))
 
 
 def test_a_newer_function_goes_on_with_the_state() -> None:
@@ -218,10 +219,24 @@ def test_a_newer_function_goes_on_with_the_state() -> None:
     snapshot = harness.snapshot()
     newer = KeyedOperatorHarness.restore(snapshot, CountPerKey())
     assert newer.process("to") == [("to", 2, 1)]
-    other = KeyedOperatorHarness.restore(snapshot, CountInText())
-    other.process("or")
-    with pytest.raises(CheckpointMismatchError, match="'count'"):
-        other.snapshot()
+
+
+def test_a_newer_function_may_declare_a_wider_type() -> None:
+    harness = KeyedOperatorHarness(CountPerKey(), key_selector=lambda word: word)
+    harness.process_all(["to", "be"])
+    newer = KeyedOperatorHarness.restore(harness.snapshot(), CountOf(Types.DOUBLE()))
+    assert repr(newer.state(ValueStateDescriptor("count", Types.DOUBLE()), "to")) == "1.0"
+    again = KeyedOperatorHarness.restore(newer.snapshot(), CountOf(Types.DOUBLE()))
+    found = again.state(ValueStateDescriptor("count", Types.DOUBLE()), "be")
+    assert repr(found) == "1.0"
+
+
+def test_a_newer_function_is_refused_if_its_types_do_not_fit() -> None:
+    harness = KeyedOperatorHarness(CountPerKey(), key_selector=lambda word: word)
+    harness.process("to")
+    snapshot = harness.snapshot()
+    with pytest.raises(CheckpointMismatchError, match=r"'count'.*it was Long and is String"):
+        KeyedOperatorHarness.restore(snapshot, CountOf(Types.STRING()))
 
 
 class Fading(CountPerKey):

@@ -121,17 +121,30 @@ def test_broadcast_values_are_checked() -> None:
             harness.process_broadcast((7, 10))
 
 
-def test_a_snapshot_is_read_as_it_was_declared() -> None:
+def declared_as(type_info: Any) -> Any:
+    """A snapshot of broadcast state, with a program that declares it with another type."""
+
     class Others(Limits):
         def process_element(self, value: Any, ctx: Any) -> Any: ...
 
     harness = BroadcastHarness(Limits(), [LIMITS])
     harness.process_broadcast(("a", 10))
     before = harness.snapshot()
-    other = MapStateDescriptor("limits", Types.STRING(), Types.STRING())
-    declared_otherwise = BroadcastHarness(Others(), [other]).snapshot()
-    program = declared_otherwise.program
-    changed = type(before)(**{**vars(before), "program": program})
+    other = MapStateDescriptor("limits", Types.STRING(), type_info)
+    program = BroadcastHarness(Others(), [other]).snapshot().program
+    return type(before)(**{**vars(before), "program": program})
+
+
+def test_a_snapshot_is_read_as_it_is_declared_now() -> None:
+    wider = MapStateDescriptor("limits", Types.STRING(), Types.DOUBLE())
+    restored = BroadcastHarness.restore(declared_as(Types.DOUBLE()))
+    assert repr(restored.operator_state(wider)) == "{'a': 10.0}"
+    again = BroadcastHarness.restore(restored.snapshot())
+    assert repr(again.operator_state(wider)) == "{'a': 10.0}"
+
+
+def test_a_snapshot_of_another_type_is_refused() -> None:
+    changed = declared_as(Types.STRING())
     with pytest.raises(CheckpointMismatchError, match=r"state 'limits'.*was stored as broadcast"):
         BroadcastHarness.restore(changed)
 

@@ -82,9 +82,15 @@ class Windowing:
     def open(self, host: OperatorHost) -> OpenOperator:
         lane = self._lane()
         assert host.keyed_state is not None
-        kept = "elements" if self.combine is None or self.evictor is not None else "values"
+        elements = self.combine is None or self.evictor is not None
+        kept = "elements" if elements else "values"
         # Each keeps open windows in its own way: from one to another they would be lost.
-        host.keyed_state.declare("_windows", f"{lane.layout} with {kept}", self.contents_type)
+        host.keyed_state.declare(
+            "_windows",
+            f"{lane.layout} with {kept}",
+            self.contents_type,
+            None if self.evictor is not None else lane.held(elements),
+        )
         return lane(self, host)
 
     def _lane(self) -> type[AlignedWindows | SlicedWindows | SessionWindows | GeneralWindows]:

@@ -20,7 +20,8 @@ from penstock.runtime.operators.windows.lateness import LateRecords
 from penstock.runtime.operators.windows.namespaces import check_span
 from penstock.runtime.watermarks import WATERMARK, Control
 from penstock.state.keys import encode_key
-from penstock.state.panes import ElementPanes, PaneTable
+from penstock.state.panes import ElementPanes, PaneTable, in_element_panes, in_panes
+from penstock.state.rewriting import Lift
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
@@ -35,6 +36,11 @@ class AlignedWindows(OpenOperator):
     """Windows at multiples of the slide, all of one size."""
 
     layout = "tumbling or sliding windows"
+
+    @staticmethod
+    def held(elements: bool) -> dict[str, Lift]:
+        """The state in whose entries the contents are, and how they stand there."""
+        return {_STATE: in_element_panes if elements else in_panes}
 
     def __init__(self, windowing: Windowing, host: OperatorHost) -> None:
         assigner: Any = windowing.assigner

@@ -25,6 +25,7 @@ from penstock.runtime.operators.windows.merging import WindowSet
 from penstock.runtime.operators.windows.namespaces import window_bytes, window_of
 from penstock.runtime.operators.windows.trigger_context import AssignerContext, TriggerContext
 from penstock.runtime.watermarks import WATERMARK, Control
+from penstock.state.rewriting import Lift
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
@@ -34,6 +35,11 @@ class GeneralWindows(OpenOperator):
     """Each record is put into windows one by one, and each window asks its trigger."""
 
     layout = "windows of a custom kind, trigger or evictor"
+
+    @staticmethod
+    def held(elements: bool) -> dict[str, Lift]:
+        """Contents are in state under a descriptor, which sees to it itself."""
+        return {}
 
     def __init__(self, windowing: Windowing, host: OperatorHost) -> None:
         assert host.keyed_state is not None

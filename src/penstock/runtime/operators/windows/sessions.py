@@ -20,12 +20,14 @@ from penstock.runtime.operators.windows.lateness import LateRecords
 from penstock.runtime.operators.windows.namespaces import check_span
 from penstock.runtime.watermarks import WATERMARK, Control
 from penstock.state.panes import Serializer
+from penstock.state.rewriting import Lift, Rewrite
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
 
 _SESSION = struct.Struct(">qqq?I")
 _NEVER = MAX_LONG_VALUE
+_STATE = "_sessions"
 
 
 class Session:
@@ -50,6 +52,11 @@ class SessionWindows(OpenOperator):
 
     layout = "sessions"
 
+    @staticmethod
+    def held(elements: bool) -> dict[str, Lift]:
+        """The state in whose entries the contents are, and how they stand there."""
+        return {_STATE: _in_sessions}
+
     def __init__(self, windowing: Windowing, host: OperatorHost) -> None:
         assert host.keyed_state is not None
         self._host = host
@@ -58,7 +65,7 @@ class SessionWindows(OpenOperator):
         self._lateness = windowing.allowed_lateness
         self._combine = windowing.combine
         self._table = host.keyed_state.table(
-            "_sessions", _sessions_serializer(windowing.contents_type.serializer())
+            _STATE, _sessions_serializer(windowing.contents_type.serializer())
         )
         self._timers = host.keyed_state.timers("_event_timers")
         self._evaluation = Evaluation(windowing, host)
@@ -237,3 +244,9 @@ def _sessions_serializer(contents: Serializer) -> Serializer:
         return sessions
 
     return dump, load
+
+
+def _in_sessions(rewrite: Rewrite) -> Rewrite:
+    """The same for a key's sessions as for what each of them holds."""
+    dump, load = _sessions_serializer((rewrite, lambda raw: raw))
+    return lambda raw: dump(load(raw))
