@@ -67,7 +67,7 @@ def open_snapshot(path: str) -> Snapshot:
     if fs.exists(os.path.join(place, SAVEPOINT_MANIFEST)):
         return _savepoint(fs, place)
     directory, epoch = os.path.dirname(place), parse_epoch(name)
-    if epoch is not None and os.path.basename(directory) == "epochs":
+    if epoch is not None and os.path.basename(directory) == "epochs" and fs.exists(place):
         return _checkpoint(fs, os.path.dirname(directory), epoch)
     epochs = CheckpointLog(fs, CheckpointLayout(place)).epochs()
     if epochs:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gated import await_true, counts, written
+from gated import await_true, counts, open_gate, written
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
@@ -31,7 +31,7 @@ class CountingJobs:
         self._running: list[Any] = []
 
     def open_gate(self, limit: int) -> None:
-        self.gate.write_text(str(limit))
+        open_gate(self.gate, limit)
 
     def start(
         self,
@@ -70,7 +70,8 @@ class CountingJobs:
     def await_output(self, out: str, lines: list[str]) -> None:
         """All of it, and nothing else."""
         await_true(lambda: self._failed() or len(written(self.root / out)) >= len(lines))
-        assert written(self.root / out) == lines
+        found = written(self.root / out)
+        assert found == lines, f"{found} are not {lines}"
 
     def _failed(self) -> bool:
         """Nobody has to wait for a job that is dead."""
@@ -79,6 +80,13 @@ class CountingJobs:
             if result.done() and result.exception() is not None:
                 raise result.exception()
         return False
+
+    def forget(self, handle: Any) -> None:
+        """It has ended, as it was meant to."""
+        self._running.remove(handle)
+
+    def forget_all(self) -> None:
+        self._running.clear()
 
     def cancelled(self, *handles: Any) -> None:
         for handle in handles:

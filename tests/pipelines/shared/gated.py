@@ -65,6 +65,13 @@ class _GatedReader(SourceReader):
         )
 
 
+def open_gate(gate: Path, limit: int) -> None:
+    """Let numbers through up to this one; in one step, since somebody may be reading."""
+    new = gate.with_suffix(".new")
+    new.write_text(str(limit))
+    new.replace(gate)
+
+
 class Count(KeyedProcessFunction):
     """(key, how many numbers it has had)."""
 
