@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from counting_jobs import SAVEPOINTS, CountingJobs
-from gated import KEYS, Count, GatedSource, counts, expected, written
+from gated import KEYS, Count, GatedSource, counts, expected, since, written
 
 from penstock.common import Types
 from penstock.common.job_status import JobStatus
@@ -47,11 +47,6 @@ def jobs(executor: str, tmp_path: Path) -> Iterator[CountingJobs]:
     made.open_gate(20)
     yield made
     made.end()
-
-
-def since(saved: int, now: int) -> list[str]:
-    """What a job writes that goes on from a savepoint."""
-    return sorted(set(expected(range(now))) - set(expected(range(saved))))
 
 
 def stopped(jobs: CountingJobs, out: str = "out", **settings: Any) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from counting_jobs import CountingJobs, digests
-from gated import KEYS, Count, GatedSource, expected, written
+from gated import KEYS, Count, GatedSource, expected, since, written
 
 from penstock.common import Types
 from penstock.common.job_status import JobStatus
@@ -67,11 +67,6 @@ def saved(all_saved: Saved, jobs: CountingJobs) -> Iterator[Path]:
     jobs.open_gate(SAVED)
     yield all_saved.path
     assert digests(all_saved.path) == all_saved.digests
-
-
-def since(saved: int, now: int) -> list[str]:
-    """What a job writes that goes on from a savepoint."""
-    return sorted(set(expected(range(now))) - set(expected(range(saved))))
 
 
 class TwiceFromTwenty(Count):

@@ -67,7 +67,7 @@ def open_snapshot(path: str) -> Snapshot:
     if fs.exists(os.path.join(place, SAVEPOINT_MANIFEST)):
         return _savepoint(fs, place)
     directory, epoch = os.path.dirname(place), parse_epoch(name)
-    if epoch is not None and os.path.basename(directory) == "epochs" and fs.exists(place):
+    if epoch is not None and os.path.basename(directory) == "epochs":
         return _checkpoint(fs, os.path.dirname(directory), epoch)
     epochs = CheckpointLog(fs, CheckpointLayout(place)).epochs()
     if epochs:
@@ -88,5 +88,9 @@ def _savepoint(fs: FileSystem, root: str) -> Snapshot:
 
 def _checkpoint(fs: FileSystem, root: str, epoch: int) -> Snapshot:
     layout = CheckpointLayout(root)
-    manifest = CheckpointLog(fs, layout).read(epoch)
-    return Snapshot(layout.manifest(epoch), fs, layout, manifest)
+    path = layout.manifest(epoch)
+    try:
+        data = fs.read(path)
+    except FileNotFoundError:  # perhaps it has been retired
+        raise SnapshotNotFoundError.at(path, exists=False) from None
+    return Snapshot(path, fs, layout, Manifest.from_bytes(path, data))

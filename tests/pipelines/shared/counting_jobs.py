@@ -67,7 +67,7 @@ class CountingJobs:
         self._running.append(handle)
         return handle
 
-    def await_output(self, out: str, lines: list[str], seconds: float = 60) -> None:
+    def await_output(self, out: str, lines: list[str], seconds: float = 120) -> None:
         """All of it, and nothing else."""
         await_true(lambda: self._failed() or len(written(self.root / out)) >= len(lines), seconds)
         found = written(self.root / out)

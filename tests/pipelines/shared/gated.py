@@ -103,6 +103,11 @@ def expected(*ranges: range) -> list[str]:
     return sorted(found)
 
 
+def since(saved: int, now: int) -> list[str]:
+    """What a job writes that has gone on from one number to another."""
+    return sorted(set(expected(range(now))) - set(expected(range(saved))))
+
+
 def written(out: Path) -> list[str]:
     """The lines that are visible by now."""
     visible = (p for p in out.glob("[!.]*/*") if not p.name.startswith("."))
