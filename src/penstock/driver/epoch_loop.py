@@ -368,9 +368,10 @@ class EpochLoop:
             raise LeaseHeldError.of(
                 self._log.layout.root, "another driver, which committed this epoch first"
             ) from None
+        # In this order: another thread may ask for an epoch of which nothing is left to commit.
+        self._uncommitted = prepared
         self.base = manifest
         reach("driver.after_manifest")
-        self._uncommitted = prepared
         self._commit_sinks(prepared)
         reach("driver.after_sinks")
         _afterwards(self._after_commit, manifest)

@@ -232,7 +232,7 @@ class Job:
         if self.plan.settings.batch:
             raise SavepointError.of_batch(self.name)
         directory = given or self.configuration.get(options.SAVEPOINT_DIR)
-        if directory is None:
+        if not directory:
             raise SavepointError.no_directory()
         return directory
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 import secrets
 import threading
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from importlib import metadata
 
+from penstock import __version__
 from penstock.driver.spark_checkpoint import export_spark
 from penstock.errors import SavepointError
 from penstock.runtime.physical import PhysicalPlan
@@ -207,10 +210,19 @@ def _copied(
         loops=loops,
         committables={},
         savepoint=True,
+        written_by=_versions(),
         final=False,
         origin=None,
         base=None,
     )
+
+
+def _versions() -> dict[str, str]:
+    """Of what made the savepoint."""
+    found = {"penstock": __version__, "python": platform.python_version()}
+    with suppress(metadata.PackageNotFoundError):
+        found["pyspark"] = metadata.version("pyspark")
+    return found
 
 
 def _subtask(

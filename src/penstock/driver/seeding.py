@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from penstock.common.digests import text_digest
 from penstock.driver.spark_checkpoint import CALLS, export_spark
@@ -65,15 +67,26 @@ def seed(
         job_name=job_name,
         epoch=epoch,
         base=None if newest is None else newest.epoch,
-        committables={},
+        committables=_left_to_commit(log, newest, before),
         origin=origin,
         savepoint=False,
+        written_by={},
         final=False,
     )
     reach("driver.before_seed")
     log.commit(manifest)
     _log.info("job %s begins from %s as its epoch %d", job_name, snapshot.path, epoch)
     return manifest
+
+
+def _left_to_commit(
+    log: CheckpointLog, newest: Manifest | None, before: Manifest
+) -> Mapping[str, list[dict[str, Any]]]:
+    """Output that may not be visible yet: only of the newest epoch, and if that is another job's,
+    it is for that to see to."""
+    if before != newest or log.fs.exists(log.layout.committed(before.epoch)):
+        return {}
+    return before.committables
 
 
 def _check_reset(snapshot: Snapshot, uids: frozenset[str]) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from penstock.common.digests import text_digest
 from penstock.errors import InvalidProgramError
 from penstock.graph.partitioning import ByKey, Forward, Partitioning, Rebalance
 from penstock.graph.stream_graph import Chaining, Edge, Node
 from penstock.runtime.operators.iteration import FEEDBACK_INPUT
+from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import (
     JobSettings,
     Output,
@@ -142,7 +144,7 @@ def _uids(nodes: tuple[Node, ...], generate: bool) -> dict[int, str]:
             continue
         if not generate and not node.helper:
             raise InvalidProgramError.missing_uid(f"{node.name!r} ({node.location})")
-        kind = type(node.operator).__name__
+        kind = _kind(node.operator)
         upstream = ",".join(
             f"{found[e.source]}/{e.tag}" + ("/second" if e.input_index else "") for e in node.inputs
         )
@@ -150,6 +152,14 @@ def _uids(nodes: tuple[Node, ...], generate: bool) -> dict[int, str]:
         seen[shape] += 1
         found[node.id] = f"{kind}-{text_digest(f'{shape}#{seen[shape]}')[:12]}"
     return found
+
+
+def _kind(operator: Any) -> str:
+    """What an operator is. Nothing is upstream of a source, so it also goes by what it reads."""
+    kind = type(operator).__name__
+    if isinstance(operator, PythonSource):
+        return f"{kind}-{type(operator.source).__name__}"
+    return kind
 
 
 def _heads(

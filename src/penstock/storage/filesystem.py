@@ -150,6 +150,9 @@ class LocalFileSystem:
                     self.copy(os.path.join(directory, name), os.path.normpath(f"{place}/{name}"))
 
     def link(self, path: str, new_path: str) -> None:
+        with suppress(FileNotFoundError):
+            if os.path.samefile(path, new_path):
+                return  # to unlink it first might leave none
         try:
             with _writable(new_path):
                 os.makedirs(os.path.dirname(new_path), exist_ok=True)

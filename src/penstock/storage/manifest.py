@@ -122,6 +122,8 @@ class Manifest:
     origin: Origin | None = None
     final: bool = False
     savepoint: bool = False
+    written_by: Mapping[str, str] = field(default_factory=dict)
+    """Of a savepoint: program → the version that made it, for who finds it years later."""
     format: int = FORMAT_VERSION
 
     def files(self) -> Collection[FileInfo]:

@@ -88,5 +88,9 @@ def _savepoint(fs: FileSystem, root: str) -> Snapshot:
 
 def _checkpoint(fs: FileSystem, root: str, epoch: int) -> Snapshot:
     layout = CheckpointLayout(root)
-    manifest = CheckpointLog(fs, layout).read(epoch)
-    return Snapshot(layout.manifest(epoch), fs, layout, manifest)
+    path = layout.manifest(epoch)
+    try:
+        data = fs.read(path)
+    except FileNotFoundError:  # perhaps it has been retired
+        raise SnapshotNotFoundError.at(path, exists=False) from None
+    return Snapshot(path, fs, layout, Manifest.from_bytes(path, data))

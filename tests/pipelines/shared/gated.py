@@ -65,6 +65,13 @@ class _GatedReader(SourceReader):
         )
 
 
+def open_gate(gate: Path, limit: int) -> None:
+    """Let numbers through up to this one; in one step, since somebody may be reading."""
+    new = gate.with_suffix(".new")
+    new.write_text(str(limit))
+    new.replace(gate)
+
+
 class Count(KeyedProcessFunction):
     """(key, how many numbers it has had)."""
 
@@ -94,6 +101,11 @@ def expected(*ranges: range) -> list[str]:
             seen[n % KEYS] += 1
             found.append(f"{n % KEYS} {seen[n % KEYS]}")
     return sorted(found)
+
+
+def since(saved: int, now: int) -> list[str]:
+    """What a job writes that has gone on from one number to another."""
+    return sorted(set(expected(range(now))) - set(expected(range(saved))))
 
 
 def written(out: Path) -> list[str]:

@@ -280,6 +280,15 @@ def sink_of(arguments: argparse.Namespace) -> Sink:
     )
 
 
+def run(env: StreamExecutionEnvironment, savepoint: str | None) -> None:
+    if savepoint is None:
+        env.execute("counting")
+        return
+    job = env.execute_async("counting")
+    print(f"savepoint {job.trigger_savepoint(savepoint).result()}", flush=True)
+    job.get_job_execution_result().result()
+
+
 def main() -> None:
     logging.basicConfig(level=logging.WARNING)
     parser = argparse.ArgumentParser()
@@ -296,6 +305,7 @@ def main() -> None:
     parser.add_argument("--input", help="directory of Parquet files, read by Spark")
     parser.add_argument("--stop-after", type=int, help="die after so many epochs of this run")
     parser.add_argument("--await-image", action="store_true", help="go slowly until there is one")
+    parser.add_argument("--savepoint", help="directory for one that is made in the first epochs")
     parser.add_argument("--config", action="append", default=[], help="key=value")
     arguments = parser.parse_args()
 
@@ -316,7 +326,7 @@ def main() -> None:
         else:
             results = counted(records, arguments.number)
         results.sink_to(sink_of(arguments)).uid("sink")
-    env.execute("counting")
+    run(env, arguments.savepoint)
     print(json.dumps(watch.summary()), flush=True)
     # Spark's JVM needs seconds to end in order; nobody waits for it here.
     sys.stdout.flush()

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from penstock.datastream import OutputTag
+from penstock.datastream.connectors.base import Source
 from penstock.datastream.connectors.collection import CollectionSource
+from penstock.datastream.connectors.datagen import DataGeneratorSource
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.functions import ProcessFunction
 from penstock.errors import InvalidProgramError
@@ -28,10 +30,12 @@ class Program:
     def __init__(self) -> None:
         self._graph = StreamGraph()
 
-    def source(self, name: str = "Source", fixed: int | None = None) -> DataStream:
+    def source(
+        self, name: str = "Source", fixed: int | None = None, source: Source | None = None
+    ) -> DataStream:
         node = self._graph.add(
             name,
-            PythonSource(CollectionSource([1])),
+            PythonSource(source or CollectionSource([1])),
             (),
             location=user_location(),
             fixed_parallelism=fixed,
@@ -271,6 +275,21 @@ def test_made_uids_do_not_depend_on_unrelated_parts(program: Program) -> None:
     before, after = uids(program.plan()), uids(other.plan())
     assert {name: after[name] for name in before} == before
     assert after["R"] != after["other"]
+
+
+def test_made_uids_do_not_depend_on_sources_of_other_kinds(program: Program) -> None:
+    """Without uids of the user's, and whichever comes first."""
+
+    def numbers(program: Program) -> None:
+        program.source("Numbers").key_by(str).reduce(max).name("R").print().name("P")
+
+    numbers(program)
+    other = Program()
+    generated = DataGeneratorSource(str, 3)
+    other.source("Generated", source=generated).key_by(str).reduce(min).name("other").print()
+    numbers(other)
+    before, after = uids(program.plan()), uids(other.plan())
+    assert {name: after[name] for name in before} == before
 
 
 def test_made_uids_survive_a_new_name_and_parallelism(program: Program) -> None:

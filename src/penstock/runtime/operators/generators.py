@@ -118,8 +118,10 @@ class Progress(WatermarkOutput):
 
     # In the checkpoint
 
-    def state(self) -> tuple[Any, ...]:
-        return (self.generator, self.watermark, self.idle, self._silent, self._last_seen)
+    def state(self, watermark: int | None = None) -> tuple[Any, ...]:
+        """With another watermark than it has, if one is given."""
+        at = self.watermark if watermark is None else watermark
+        return (self.generator, at, self.idle, self._silent, self._last_seen)
 
     def restore(self, state: tuple[Any, ...]) -> None:
         before, self.watermark, self.idle, self._silent, self._last_seen = state

@@ -170,6 +170,7 @@ class _OpenAssignTime(Stamper):
             # Several after a change of parallelism: whose records come here now is not known.
             self.progress.restore(min(parts, key=lambda state: state[1]))
         self._to_tell = bool(parts)
+        self._before_end: int | None = None
 
     def begin_epoch(self) -> None:
         if self._to_tell:  # what follows is as new as this
@@ -189,6 +190,8 @@ class _OpenAssignTime(Stamper):
             self.pass_on(control)
         elif at == MAX_TIMESTAMP:
             self.periodic()
+            if self.progress.watermark < at:
+                self._before_end = self.progress.watermark
             self.progress.emit_watermark(at)
 
     def end_epoch(self) -> None:
@@ -200,7 +203,9 @@ class _OpenAssignTime(Stamper):
             self.progress.periodic(self._host.clock())
 
     def snapshot(self) -> bytes | None:
-        return dump(self.progress.state())
+        # Whoever goes on from a job's last epoch has more to read: its time has not ended.
+        ended = self._host.order().final and self._before_end is not None
+        return dump(self.progress.state(self._before_end if ended else None))
 
     def _say(self, control: Control) -> None:
         if control[0] == WATERMARK:
