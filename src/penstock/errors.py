@@ -368,6 +368,14 @@ class UntrustedSnapshotError(CheckpointError):
             "--trust-pickle or penstock.trust-pickle: true"
         )
 
+    @classmethod
+    def of_another_user(cls, path: str, uid: int) -> UntrustedSnapshotError:
+        return cls(
+            f"{path} belongs to another user (uid {uid}), and checkpoints hold pickled values, "
+            "which run code when they are opened; if you trust that user, allow it with "
+            "--trust-pickle or penstock.trust-pickle: true"
+        )
+
 
 class SavepointError(CheckpointError):
     """A savepoint was asked for and cannot be made."""

@@ -21,7 +21,6 @@ from penstock.errors import SavepointError
 from penstock.runtime.physical import PhysicalPlan
 from penstock.state.key_groups import key_group_range
 from penstock.storage.checkpoint_layout import STATE, CheckpointLayout, image_name
-from penstock.storage.crash_points import reach
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import FileSystem, filesystem_for
 from penstock.storage.images import write_image
@@ -32,9 +31,8 @@ from penstock.storage.manifest import (
     SubtaskState,
     VertexState,
 )
-from penstock.storage.snapshot import SAVEPOINT_MANIFEST
+from penstock.storage.sealing import seal
 from penstock.storage.table_file import check_file
-from penstock.storage.trust import sign
 
 _log = logging.getLogger("penstock")
 
@@ -170,10 +168,7 @@ def write_savepoint(
         sources, seed = CheckpointLayout(root).sources, CheckpointLayout(root).spark
         fs.copy_tree(layout.sources, sources)
         export_spark(fs, layout, manifest, seed)
-        data = saved.to_bytes()
-        sign(fs, root, data)
-        reach("savepoint.before_manifest")
-        fs.create_exclusive(os.path.join(root, SAVEPOINT_MANIFEST), data)
+        seal(fs, root, saved)
     except BaseException:
         fs.delete_tree(root)
         raise

@@ -153,6 +153,16 @@ def parse_epoch(name: str) -> int | None:
     return None if match is None else int(match[1])
 
 
+def is_inside(path: str) -> bool:
+    """Whether a path that is relative to a directory stays in it."""
+    return all(is_plain_name(part) for part in path.split("/"))
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name is that of something in the directory where it is looked for."""
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
+
+
 def _stem(epoch: int, vertex: str, subtask: int, token: str) -> str:
     if not token.isalnum():
         raise InvalidArgumentError.of("token", "made of letters and digits", token)

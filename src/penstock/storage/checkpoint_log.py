@@ -25,12 +25,14 @@ class CheckpointLog:
         return sorted(epoch for epoch in found if epoch is not None)
 
     def read(self, epoch: int) -> Manifest:
+        return Manifest.from_bytes(self.layout.manifest(epoch), self.read_bytes(epoch))
+
+    def read_bytes(self, epoch: int) -> bytes:
         path = self.layout.manifest(epoch)
         try:
-            data = self.fs.read(path)
+            return self.fs.read(path)
         except FileNotFoundError:
             raise CheckpointCorruptError.of(path, "it is not there") from None
-        return Manifest.from_bytes(path, data)
 
     def newest(self, job_id: str) -> Manifest | None:
         epochs = self.epochs()
