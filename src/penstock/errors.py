@@ -392,6 +392,19 @@ class SavepointError(CheckpointError):
         return cls(f"no savepoint was made of job {job!r}: it has ended ({status})")
 
     @classmethod
+    def inside_the_job(cls, directory: str, root: str) -> SavepointError:
+        return cls(
+            f"{directory} is within {root}, so a savepoint there would be deleted with the job's "
+            "checkpoints; give a directory elsewhere"
+        )
+
+    @classmethod
+    def already_stopping(cls, job: str, how: str) -> SavepointError:
+        return cls(
+            f"job {job!r} is being {how} already; wait for that savepoint, or ask again if it fails"
+        )
+
+    @classmethod
     def uncommitted(cls, job: str) -> SavepointError:
         return cls(
             f"no savepoint was made of job {job!r}: a sink has not committed the output of its "

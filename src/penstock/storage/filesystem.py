@@ -199,7 +199,7 @@ class LocalFileSystem:
     def list(self, path: str) -> list[str]:
         try:
             return sorted(os.listdir(path))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def delete(self, path: str) -> None:
