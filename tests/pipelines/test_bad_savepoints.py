@@ -1,4 +1,4 @@
-"""Savepoints that cannot be used or made: a clear error each, and what was there stays as it was."""
+"""Savepoints that cannot be used or made: a clear error, and what was there stays as it was."""
 
 from __future__ import annotations
 

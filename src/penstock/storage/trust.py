@@ -80,9 +80,7 @@ def check_owner(layout: CheckpointLayout, trusted: bool, fs_user: int | None = N
 def _is_by_this_user(snapshot: Snapshot) -> bool:
     if snapshot.is_savepoint:
         return _has_signature(snapshot)
-    root = snapshot.layout.root
-    paths = (root, *(os.path.join(root, path) for path in files_in(root)))
-    return all(os.lstat(path).st_uid == os.getuid() for path in paths)
+    return all(os.lstat(path).st_uid == os.getuid() for path in _all_in(snapshot.layout.root))
 
 
 def _has_signature(snapshot: Snapshot) -> bool:
@@ -100,10 +98,14 @@ def _has_signature(snapshot: Snapshot) -> bool:
 
 def _written_by_drivers(layout: CheckpointLayout) -> Iterator[str]:
     yield layout.root
-    for place in (layout.epochs, layout.sources):
-        for directory, directories, names in os.walk(place):
-            yield directory
-            yield from (os.path.join(directory, name) for name in (*directories, *names))
+    yield from _all_in(layout.epochs)
+    yield from _all_in(layout.sources)
+
+
+def _all_in(place: str) -> Iterator[str]:
+    for directory, directories, names in os.walk(place):
+        yield directory
+        yield from (os.path.join(directory, name) for name in (*directories, *names))
 
 
 def _hmac(key: bytes, manifest: bytes) -> str:
