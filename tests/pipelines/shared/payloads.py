@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,17 @@ def _opened(path: str, number: int) -> Payload:
     return Payload(path, number)
 
 
-@dataclass(frozen=True, order=True)
 class Payload:
-    """Leaves a file behind when it is unpickled."""
+    """Leaves a file behind when it is unpickled. No dataclass: as keys, those are not pickled."""
 
-    path: str
-    number: int = 0
+    def __init__(self, path: str, number: int = 0) -> None:
+        self.path, self.number = path, number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Payload) and self.number == other.number
+
+    def __hash__(self) -> int:
+        return hash(self.number)
 
     def __reduce__(self) -> Any:
         return _opened, (self.path, self.number)
