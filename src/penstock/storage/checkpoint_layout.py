@@ -34,6 +34,12 @@ _STATE_FILE = re.compile(
 )
 
 
+# `.new-…` and `.before` are steps on the way to another one of Spark's directories.
+_FORKED = re.compile(
+    r"(?:spark|sources|seed)(?:-(?P<fork>[A-Za-z0-9-]+))?(?P<step>\.new-[0-9a-f]+|\.before)?"
+)
+
+
 @dataclass(frozen=True)
 class StateFileName:
     epoch: int
@@ -151,6 +157,19 @@ def parse_epoch(name: str) -> int | None:
     """The epoch of a manifest's name, None for anything else, such as leftovers."""
     match = _NUMBERED_JSON.fullmatch(os.path.basename(name))
     return None if match is None else int(match[1])
+
+
+def parse_fork(name: str) -> str | None:
+    """The beginning that a directory in a job's root belongs to, empty for the first; None for
+    directories that all share."""
+    match = _FORKED.fullmatch(name)
+    return None if match is None else match["fork"] or ""
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a directory in a job's root was to become another one."""
+    match = _FORKED.fullmatch(name)
+    return match is not None and (match["step"] or "").startswith(".new-")
 
 
 def is_inside(path: str) -> bool:

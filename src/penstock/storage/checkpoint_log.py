@@ -5,7 +5,13 @@ from __future__ import annotations
 import os
 
 from penstock.errors import CheckpointCorruptError, CheckpointMismatchError
-from penstock.storage.checkpoint_layout import CheckpointLayout, parse_epoch, parse_state_file
+from penstock.storage.checkpoint_layout import (
+    CheckpointLayout,
+    is_unfinished,
+    parse_epoch,
+    parse_fork,
+    parse_state_file,
+)
 from penstock.storage.filesystem import FileSystem
 from penstock.storage.manifest import Manifest
 
@@ -58,6 +64,8 @@ class CheckpointLog:
         self.fs.delete_temporaries(self.layout.root)
         for name in self.fs.list(self.layout.plans):
             self.fs.delete(os.path.join(self.layout.plans, name))
+        for name in filter(is_unfinished, self.fs.list(self.layout.root)):
+            self.fs.delete_tree(os.path.join(self.layout.root, name))
 
     def retire(self, retained: int, keep: set[str]) -> list[str]:
         """Drop all manifests but the newest few, and state files that none of those names.
@@ -71,9 +79,11 @@ class CheckpointLog:
         retained = max(retained, 1)
         kept, dropped = epochs[-retained:], epochs[:-retained]
         # Read first: if one to be kept is damaged, the older ones are still there.
-        needed = {file.path for epoch in kept for file in self.read(epoch).files()} | keep
+        manifests = [self.read(epoch) for epoch in kept]
+        needed = {file.path for manifest in manifests for file in manifest.files()} | keep
         for epoch in dropped:
             self.fs.delete(self.layout.manifest(epoch))
+        self._drop_beginnings({m.origin.fork if m.origin else "" for m in manifests})
         removed = []
         for name in self.fs.list(self.layout.state):
             parsed = parse_state_file(name)
@@ -82,3 +92,11 @@ class CheckpointLog:
                 self.fs.delete(self.layout.full(path))
                 removed.append(path)
         return removed
+
+    def _drop_beginnings(self, kept: set[str]) -> None:
+        """Drop what was kept for the sources since the job began from some savepoint, when no epoch
+        of that time is left."""
+        for name in self.fs.list(self.layout.root):
+            fork = parse_fork(name)
+            if fork is not None and fork not in kept and fork != self.layout.fork:
+                self.fs.delete_tree(os.path.join(self.layout.root, name))
