@@ -52,6 +52,9 @@ def with_splits(
         path = _path(layout, vertex)
         # Without an epoch nothing has been read, so what an earlier start made binds nobody.
         stored = _read(fs, path) if base is not None else None
+        if stored is None and base is not None and head.uid in base.sources:
+            # Made anew, they might be others than those that the positions are for.
+            raise CheckpointCorruptError.of(path, "the file is missing")
         cut = _cut(head, stored, vertex.parallelism)
         if plan.settings.batch:
             cut = _whole(head, cut)

@@ -55,8 +55,8 @@ class _GatedReader(SourceReader):
         self._end = end
 
     def read(self, split: Split, position: Any, max_records: int) -> ReadResult:
-        limit = int(Path(split.data).read_text())
-        stop = min(limit, position + max_records)
+        limit = int(Path(split.data).read_text() or position)  # it may just be written
+        stop = max(position, min(limit, position + max_records))
         return ReadResult(
             list(range(position, stop)),
             stop,
@@ -115,7 +115,7 @@ def written(out: Path) -> list[str]:
     return sorted(line for path in files for line in path.read_text().splitlines())
 
 
-def await_true(holds: Callable[[], bool], seconds: float = 60) -> None:
+def await_true(holds: Callable[[], bool], seconds: float = 6) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it did not happen"
