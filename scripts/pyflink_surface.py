@@ -17,7 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from penstock.driver.job import RunningJob
+from penstock.driver.running_job import RunningJob
 from penstock.errors import UnsupportedFeatureError
 from penstock.pyflink_names import OLD_METHODS
 from penstock.refusals import reason_of

@@ -357,6 +357,47 @@ class SnapshotNotFoundError(CheckpointError, FileNotFoundError):
         )
 
 
+class UntrustedSnapshotError(CheckpointError):
+    """A savepoint or checkpoint that somebody else wrote holds pickled values."""
+
+    @classmethod
+    def of(cls, path: str) -> UntrustedSnapshotError:
+        return cls(
+            f"{path} was not written by you, or was changed since, and it holds pickled values, "
+            "which run code when they are opened; if you trust whoever wrote it, allow that with "
+            "--trust-pickle or penstock.trust-pickle: true"
+        )
+
+
+class SavepointError(CheckpointError):
+    """A savepoint was asked for and cannot be made."""
+
+    @classmethod
+    def no_directory(cls) -> SavepointError:
+        return cls(
+            "there is no directory for the savepoint; give one, or set "
+            "execution.checkpointing.savepoint-dir"
+        )
+
+    @classmethod
+    def job_ended(cls, job: str, status: str) -> SavepointError:
+        return cls(f"no savepoint was made of job {job!r}: it has ended ({status})")
+
+    @classmethod
+    def uncommitted(cls, job: str) -> SavepointError:
+        return cls(
+            f"no savepoint was made of job {job!r}: a sink has not committed the output of its "
+            "last epoch"
+        )
+
+    @classmethod
+    def of_batch(cls, job: str) -> SavepointError:
+        return cls(
+            f"no savepoint can be made of job {job!r}: it runs in BATCH mode, in which there is "
+            "nothing to go on from; use STREAMING mode"
+        )
+
+
 class CheckpointFormatError(CheckpointError):
     """The checkpoint was written in a format this version does not know."""
 
@@ -391,6 +432,39 @@ class CheckpointMismatchError(CheckpointError):
             f"{now} cannot go on from this checkpoint, whose positions are those of another; "
             f"{keep}, or start anew with another penstock.job-id or a clean "
             "execution.checkpointing.dir"
+        )
+
+    @classmethod
+    def no_savepoint(cls, path: str, job_id: str) -> CheckpointMismatchError:
+        return cls(
+            f"{path} is a checkpoint of job {job_id!r}, which deletes it itself; only savepoints "
+            "are disposed of: give the directory of one"
+        )
+
+    @classmethod
+    def batch_from_snapshot(cls, path: str) -> CheckpointMismatchError:
+        return cls(
+            f"a job in BATCH mode reads all of its input anew and cannot start from {path}; "
+            "use RuntimeExecutionMode.STREAMING, or leave execution.state-recovery.path out"
+        )
+
+    @classmethod
+    def unknown_sources(
+        cls, path: str, uids: list[str], known: list[str]
+    ) -> CheckpointMismatchError:
+        return cls(
+            f"{path} has no positions of sources {', '.join(uids)}, which were to be reset; it has "
+            f"those of {', '.join(known) or 'none'}"
+        )
+
+    @classmethod
+    def non_restored(cls, path: str, job: str, operators: list[str]) -> CheckpointMismatchError:
+        return cls(
+            f"{path} holds state of job {job!r} that no operator of this program takes:\n"
+            + "".join(f"  - {operator}\n" for operator in operators)
+            + "Give the operators the uids they had, or drop this state with "
+            "--allow-non-restored-state (execution.state-recovery.ignore-unclaimed-state: true), "
+            "or start anew with another penstock.job-id or execution.checkpointing.dir"
         )
 
     @classmethod
@@ -507,6 +581,54 @@ class JobCancelledError(PenstockError, RuntimeError):
     @classmethod
     def of(cls, job: str) -> JobCancelledError:
         return cls(f"job {job!r} was cancelled")
+
+
+class JobNotFoundError(PenstockError, LookupError):
+    """No job has this name or id, or several have."""
+
+    @classmethod
+    def of(cls, wanted: str, running: list[str]) -> JobNotFoundError:
+        there = f"running are {', '.join(running)}" if running else "none of yours is running"
+        return cls(f"there is no job {wanted!r}; {there}")
+
+    @classmethod
+    def ambiguous(cls, wanted: str, found: list[str]) -> JobNotFoundError:
+        return cls(f"{wanted!r} may be any of {', '.join(found)}; give more of its run id")
+
+
+class JobUnreachableError(PenstockError, ConnectionError):
+    """A job cannot be asked, or gives no answer."""
+
+    @classmethod
+    def of(cls, job: str, pid: int, reason: str) -> JobUnreachableError:
+        return cls(
+            f"job {job!r} (process {pid}) does not answer: {reason}; `penstock list` shows what is "
+            "running, and the program's own output what became of it"
+        )
+
+    @classmethod
+    def elsewhere(cls, job: str, host: str, pid: int, here: bool) -> JobUnreachableError:
+        if here:
+            return cls(
+                f"job {job!r} (process {pid}) does not listen, since it could not make a socket in "
+                "its user's state directory; stop it by kill -INT"
+            )
+        return cls(
+            f"job {job!r} runs on {host}, and only its processes can talk to it; log in there"
+        )
+
+
+class RemoteJobError(PenstockError, RuntimeError):
+    """A running job was asked for something, and refused or failed to do it."""
+
+    type_name: str = ""
+    """The name of the error's type, as it was raised in the job's process."""
+
+    @classmethod
+    def of(cls, job: str, type_name: str, message: str) -> RemoteJobError:
+        error = cls(f"job {job!r}: {message}")
+        error.type_name = type_name
+        return error
 
 
 class JobFailedError(PenstockError, RuntimeError):

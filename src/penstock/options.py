@@ -222,15 +222,37 @@ RECOVERY_PATH = _optional(
     "execution.state-recovery.path",
     _STRING,
     str,
-    "Not supported yet, and refused: a job goes on from the newest checkpoint of its job id.",
+    "A savepoint or retained checkpoint that the job starts from: a savepoint's directory, a job's "
+    "directory of checkpoints, or one of the manifests in its epochs. A job that has begun from it "
+    "already goes on from its own newest checkpoint.",
     "execution.savepoint.path",
 )
 RECOVERY_IGNORE_UNCLAIMED = _option(
     "execution.state-recovery.ignore-unclaimed-state",
     _BOOLEAN,
     False,
-    "No effect yet: a checkpoint with state of operators that are gone is refused.",
+    "Drop state of operators that the program no longer has; otherwise it is refused.",
     "execution.savepoint.ignore-unclaimed-state",
+)
+RECOVERY_ANEW = _option(
+    "penstock.state-recovery.anew",
+    _BOOLEAN,
+    False,
+    "Start from execution.state-recovery.path even if the job has begun from it already.",
+)
+RECOVERY_RESET_SOURCES = _optional(
+    "penstock.state-recovery.reset-sources",
+    _STRING,
+    str,
+    "Uids of sources, separated by commas, whose stored positions are forgotten when the job "
+    "starts from execution.state-recovery.path: they begin where the program says.",
+)
+TRUST_PICKLE = _option(
+    "penstock.trust-pickle",
+    _BOOLEAN,
+    False,
+    "Start also from a savepoint or checkpoint that somebody else wrote, though it holds pickled "
+    "values, which run code when they are opened.",
 )
 STATE_BACKEND = _choice(
     "state.backend.type",
@@ -341,6 +363,13 @@ EPOCH_INTERVAL = _option(
     0,
     "Shortest time from one epoch to the next; 0 starts the next as soon as there is input.",
 )
+SOURCE_START = _optional(
+    "penstock.source.start",
+    _STRING,
+    str,
+    "Where sources begin to read that have no position yet, as uid=where and separated by commas: "
+    "a position (42), a time (2026-11-01T08:00:00Z) or milliseconds since 1970 (@1793520000000).",
+)
 MAX_RECORDS_PER_EPOCH = _option(
     "penstock.source.max-records-per-epoch",
     _INT,
@@ -413,6 +442,12 @@ def find_option(key: str) -> ConfigOption[Any] | None:
 def nearest_key(key: str) -> str | None:
     """The known key that a mistyped one most likely means."""
     near = difflib.get_close_matches(key, _OPTIONS, n=1, cutoff=0.6)
+    return near[0] if near else None
+
+
+def mistyped(key: str) -> str | None:
+    """The known key, if one that is not ours is so near that it can hardly be meant otherwise."""
+    near = difflib.get_close_matches(key, _OPTIONS, n=1, cutoff=0.9)
     return near[0] if near else None
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from penstock.datastream import RuntimeExecutionMode
 from penstock.datastream.connectors.datagen import DataGeneratorSource
-from penstock.errors import UnsupportedFeatureError
 
 ONES = [("a", 1), ("a", 1), ("b", 1), ("a", 1)]
 
@@ -36,12 +35,3 @@ def test_automatic_with_a_source_that_does_not_end(env: Any) -> None:
         while len(found) < 4:
             found += [r for r in islice(results, 1) if r[0] != "e"]
     assert sorted(found) == [("a", 1), ("a", 2), ("a", 3), ("b", 1)]
-
-
-@pytest.mark.parametrize("key", ["execution.state-recovery.path", "execution.savepoint.path"])
-def test_a_recovery_path_is_refused(make_env: Any, key: str) -> None:
-    env = make_env({key: "/some/savepoint"})
-    with pytest.raises(UnsupportedFeatureError) as caught:
-        env.from_elements(1).execute_and_collect()
-    assert "execution.state-recovery.path (/some/savepoint) is not supported" in str(caught.value)
-    assert "execution.checkpointing.dir" in str(caught.value)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from penstock.common.digests import text_digest
+from penstock.driver.spark_checkpoint import CALLS
 from penstock.errors import CheckpointMismatchError
 from penstock.runtime.physical import PhysicalPlan, Vertex
 from penstock.state.key_groups import key_group_range
@@ -21,15 +22,35 @@ from penstock.storage.file_info import FileInfo
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState, VertexState
 
 
-def adopt(manifest: Manifest, plan: PhysicalPlan, root: str) -> tuple[Manifest, bool]:
-    """The manifest as the plan needs it, and whether that is another one."""
+def adopt(
+    manifest: Manifest, plan: PhysicalPlan, root: str, drop_unclaimed: bool = False
+) -> tuple[Manifest, bool]:
+    """The manifest as the plan needs it, and whether that is another one.
+
+    `drop_unclaimed`: state that no operator takes is dropped instead of refused.
+    """
+    unclaimed = _unclaimed(manifest, plan)
+    if unclaimed and not drop_unclaimed:
+        shown = [_shown(manifest, uid) for uid in unclaimed]
+        raise CheckpointMismatchError.non_restored(root, manifest.job_name, shown)
     _check_operators(manifest, plan, root)
     _check_sinks(manifest, plan, root)
-    vertices = {vertex.uid: _vertex(manifest, vertex) for vertex in plan.vertices}
-    if all(manifest.vertices.get(uid) == state for uid, state in vertices.items()):
+    kept = _without(manifest, unclaimed)
+    vertices = {vertex.uid: _vertex(kept, vertex) for vertex in plan.vertices}
+    if not unclaimed and all(manifest.vertices.get(u) == state for u, state in vertices.items()):
         return manifest, False
-    changed = replace(manifest, epoch=manifest.epoch + 1, base=manifest.epoch, vertices=vertices)
+    changed = replace(kept, epoch=manifest.epoch + 1, base=manifest.epoch, vertices=vertices)
     return changed, True
+
+
+def max_parallelisms(manifest: Manifest) -> dict[str, int]:
+    """Operator uid → into how many key groups its state is cut."""
+    return {
+        uid: vertex.max_parallelism
+        for vertex in manifest.vertices.values()
+        for uid in vertex.operators
+        if any(subtask.chain for subtask in vertex.subtasks)
+    }
 
 
 def _uids(plan: PhysicalPlan) -> set[str]:
@@ -49,20 +70,42 @@ def _check_sinks(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
         )
 
 
-def _check_operators(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
-    """State or positions that no operator takes would be lost in silence: refuse."""
+def _unclaimed(manifest: Manifest, plan: PhysicalPlan) -> list[str]:
+    """The operators whose state or positions nobody takes, which would be lost in silence."""
     known = _uids(plan)
     with_state = {name for file in manifest.files() for name in file.operators}
     with_state |= _with_operator_state(manifest)
     heads = {vertex.operators[0].uid for vertex in plan.vertices if vertex.feedback}
     no_loop = set(manifest.loops) - heads
-    orphans = sorted(((with_state | set(manifest.sources)) - known) | no_loop)
-    if orphans:
-        raise CheckpointMismatchError(
-            f"{root} holds the checkpoint of job {manifest.job_name!r} with state of operators "
-            f"{', '.join(orphans)}, which this program does not have; give the operators the "
-            "uids they had, or use another penstock.job-id or execution.checkpointing.dir"
-        )
+    sources = set(manifest.sources) | {s.uid for s in manifest.spark_sources if s.uid != CALLS}
+    return sorted(((with_state | sources) - known) | no_loop)
+
+
+def _shown(manifest: Manifest, uid: str) -> str:
+    """An operator with what is stored of it."""
+    states = {name for f in manifest.files() for operator, name in f.states if operator == uid}
+    parts = [f"state {', '.join(sorted(states))}"] if states else []
+    if uid in manifest.loops:
+        parts.append("records in its loop")
+    if uid in manifest.sources or any(uid == s.uid for s in manifest.spark_sources):
+        parts.append("positions")
+    return f"{uid}: {'; '.join(parts) or 'operator state'}"
+
+
+def _without(manifest: Manifest, uids: Collection[str]) -> Manifest:
+    if not uids:
+        return manifest
+    return replace(
+        manifest,
+        sources={uid: found for uid, found in manifest.sources.items() if uid not in uids},
+        rows_read={uid: found for uid, found in manifest.rows_read.items() if uid not in uids},
+        loops={uid: found for uid, found in manifest.loops.items() if uid not in uids},
+        state_types={u: found for u, found in manifest.state_types.items() if u not in uids},
+    )
+
+
+def _check_operators(manifest: Manifest, plan: PhysicalPlan, root: str) -> None:
+    """What has state must be able to read it."""
     with_waiting = {uid for f in manifest.files() for uid, state in f.states if state == WAITING}
     for vertex in plan.vertices:
         head = vertex.operators[0]

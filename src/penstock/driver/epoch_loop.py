@@ -33,7 +33,13 @@ from penstock.state.redistribution import as_text
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.crash_points import reach
 from penstock.storage.file_info import FileInfo
-from penstock.storage.manifest import Manifest, SourceState, SubtaskState, VertexState
+from penstock.storage.manifest import (
+    Manifest,
+    SourceState,
+    SparkSourceName,
+    SubtaskState,
+    VertexState,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +73,8 @@ class EpochReport:
     """Rows and age of each side input, by name."""
     loops: Mapping[str, LoopReport] = field(default_factory=dict)
     """Uid of each iteration → what is in its loop."""
+    restored_bytes: int = 0
+    """Bytes of checkpoint files that tasks read, to bring their stores to the epoch's base."""
 
     @property
     def idle(self) -> bool:
@@ -112,6 +120,8 @@ class EpochLoop:
         self._changed_types: dict[str, dict[str, str]] = {}
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
+        self.spark_sources: tuple[SparkSourceName, ...] | None = None
+        """What Spark reads from, if it is the engine."""
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
 
@@ -127,6 +137,11 @@ class EpochLoop:
     def sinks_committed(self) -> bool:
         """Whether all that the base's epoch prepared has been made visible."""
         return self._uncommitted == {}
+
+    def settled(self) -> Manifest | None:
+        """The base, unless its output is still to be committed."""
+        base = self.base
+        return base if self.sinks_committed and base is self.base else None
 
     @property
     def ended(self) -> bool:
@@ -402,9 +417,16 @@ class EpochLoop:
             committables=self._durable(acknowledgements, order.epoch),
             listeners=self._listeners(acknowledgements),
             loops=loops,
+            spark_sources=self._spark_sources(),
+            origin=None if base is None else base.origin,
             # The last watermark may have made timers fire, and these sent something round again.
             final=order.final and not loops,
         )
+
+    def _spark_sources(self) -> tuple[SparkSourceName, ...]:
+        if self.spark_sources is not None:
+            return self.spark_sources
+        return () if self.base is None else self.base.spark_sources
 
     def _sources(self, acknowledgements: list[Acknowledgement]) -> dict[str, SourceState]:
         found = dict(self.base.sources) if self.base is not None else {}
@@ -485,6 +507,7 @@ class EpochLoop:
                 watermarks=_watermarks(self.plan, acknowledgements),
                 side_inputs=self._side_inputs.status(order.clock),
                 loops=self._iterations.learn(order.ended, self.base, records_in),
+                restored_bytes=sum(a.restored_bytes for a in acknowledgements),
             ),
         )
 

@@ -15,7 +15,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
@@ -62,6 +64,7 @@ class Housekeeper:
         self._policy = policy or CompactionPolicy()
         self._lock = threading.Lock()
         self._done: list[_Rewritten] = []
+        self._held: Counter[str] = Counter()
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._commits = 0
@@ -96,11 +99,23 @@ class Housekeeper:
         if self._thread is not None:
             self._thread.join()
 
+    @contextmanager
+    def holding(self, paths: Collection[str]) -> Iterator[None]:
+        """Keep files meanwhile that no retained epoch may need any more."""
+        with self._lock:
+            self._held.update(paths)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held.subtract(paths)
+
     def _retire(self) -> None:
         """Drop old files; not while new ones are made, since nothing names those yet."""
         with self._lock:
             kept = {file.path for rewritten in self._done for file in rewritten.files}
-        self._log.retire(self._retained, kept)
+            kept.update(path for path, holders in self._held.items() if holders > 0)
+            self._log.retire(self._retained, kept)
 
     def _start(self, manifest: Manifest) -> None:
         """Rewrite what needs it most: a fixed order would let the last ones wait for ever."""
@@ -169,7 +184,7 @@ class Housekeeper:
         if self._closed.is_set():
             return None
         self._process = process = subprocess.Popen(
-            [*_LOW_PRIORITY, sys.executable, "-m", "penstock.storage.compaction"],
+            [*_LOW_PRIORITY, sys.executable, "-m", "penstock.storage.images"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},

@@ -12,36 +12,37 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from penstock import options
-from penstock.common.completable_future import CompletableFuture
 from penstock.common.configuration import Configuration
-from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.common.restart_strategy import restart_strategy_from
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
-from penstock.driver.adoption import adopt
+from penstock.driver.adoption import adopt, max_parallelisms
+from penstock.driver.announcement import Announcement
+from penstock.driver.beginning import beginning
 from penstock.driver.committers import Commit, Committers
 from penstock.driver.dependencies import cached_files
 from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
+from penstock.driver.savepoints import Savepoints, blank_manifest
 from penstock.driver.side_inputs import SideInputs, side_inputs_of
+from penstock.driver.source_starts import parse_starts, with_starts
 from penstock.driver.splits import with_splits
 from penstock.errors import (
     AsyncTimeoutError,
-    CheckpointMismatchError,
     CheckpointUnwritableError,
     EngineError,
     FileAccessError,
     JobCancelledError,
-    PenstockError,
+    SavepointError,
     SideInputError,
     SinkCommitError,
     UnsupportedFeatureError,
@@ -49,7 +50,6 @@ from penstock.errors import (
 )
 from penstock.graph.stream_graph import Node
 from penstock.plan.translate import PlanDefaults, translate
-from penstock.refusals import later, refuses
 from penstock.runtime.physical import JobSettings, PhysicalPlan
 from penstock.runtime.plan_file import dump_plan, plan_name
 from penstock.runtime.stores import remove_stores
@@ -89,7 +89,23 @@ class Executor(Protocol):
 
     def say_farewell(self, loop: EpochLoop) -> None: ...
 
+    def drain(self, loop: EpochLoop) -> None: ...
+
     def close(self) -> None: ...
+
+
+@dataclass
+class _StopRequest:
+    """Somebody waits for a savepoint with which the job is to end."""
+
+    directory: str
+    drain: bool = False
+    cancels: bool = False
+    result: Future[str] = field(default_factory=Future)
+    path: str | None = None
+
+    def fail(self, error: BaseException) -> None:
+        self.result.set_exception(error)
 
 
 MakeExecutor = Callable[[PhysicalPlan, str, float], Executor]
@@ -113,7 +129,7 @@ class Job:
         self.configuration = configuration
         self.status = JobStatus.CREATED
         self.reports: list[EpochReport] = []
-        self._nodes = nodes
+        self._nodes = with_starts(nodes, parse_starts(configuration.get(options.SOURCE_START)))
         self._defaults = defaults
         self._make_executor = make_executor
         self._collectors = collectors
@@ -123,7 +139,6 @@ class Job:
         self._given_up = False
         self._executor: Executor | None = None
         self._checkpoints = CheckpointConfig(configuration)
-        _refuse_recovery_path(configuration)
         self.job_id = job_id_of(configuration, name)
         directory = configuration.get(options.CHECKPOINT_DIR)
         self._temporary = directory is None
@@ -132,21 +147,38 @@ class Job:
             directory = os.path.join(tempfile.gettempdir(), name_of_its_own)
         self._fs, self._directory = filesystem_for(directory)
         self.layout = CheckpointLayout.of_job(self._directory, self.job_id)
+        self._run_id = secrets.token_hex(4)
         self.plan = self._translate()
+        self._savepoints = Savepoints(self.name, self.job_id, lambda: self._log.layout)
+        self._log = CheckpointLog(self._fs, self.layout)
+        self._stopping: _StopRequest | None = None
+        self._announcement = Announcement(self)
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """Whether its directory outlives this run, unless it is finished or given up."""
+        return not self._temporary
 
     def run(self) -> JobExecutionResult:
         """Run to the end, restarts included. Raises what ended it if it was not success."""
         started = time.monotonic()
         if self._temporary:
             os.mkdir(self._directory, 0o700)
+        failure: BaseException | None = None
         try:
             self._run()
-        except BaseException:
+        except BaseException as error:
             self.status = JobStatus.FAILED
+            failure = error
             raise
         finally:
+            self._savepoints.close(self.status.name)
+            if self._stopping is not None:
+                self._stopping.fail(SavepointError.job_ended(self.name, self.status.name))
             if self._temporary:
                 shutil.rmtree(self._directory, ignore_errors=True)
+            # Not before the lease is given back: who waits for the end may start the job again.
+            self._announcement.end(failure)
         millis = int((time.monotonic() - started) * 1000)
         return JobExecutionResult(JobID(self.job_id), millis, {})
 
@@ -163,9 +195,72 @@ class Job:
         if self._executor is not None:
             self._executor.close()
 
+    # Savepoints
+
+    def trigger_savepoint(self, directory: str | None = None) -> Future[str]:
+        """Make a savepoint while the job runs on; its path."""
+        return self._savepoints.request(self._savepoint_directory(directory))
+
+    def stop_with_savepoint(self, drain: bool, directory: str | None = None) -> Future[str]:
+        """End the job after the epoch under way, with a savepoint; its path.
+
+        With `drain` event time is brought to its end first. If the savepoint cannot be made, the
+        job goes on.
+        """
+        return self._stop_with(_StopRequest(self._savepoint_directory(directory), drain))
+
+    def cancel_with_savepoint(self, directory: str | None = None) -> Future[str]:
+        """The same, and the job counts as cancelled."""
+        return self._stop_with(_StopRequest(self._savepoint_directory(directory), cancels=True))
+
+    def _stop_with(self, request: _StopRequest) -> Future[str]:
+        if self.status.is_terminal_state():
+            request.fail(SavepointError.job_ended(self.name, self.status.name))
+        elif self._stopping is not None:
+            return self._stopping.result
+        else:
+            self._stopping = request
+            self._wind_down()
+        return request.result
+
+    def _wind_down(self) -> None:
+        self._stop.set()
+        if self._executor is not None:
+            self._executor.close()
+
+    def _savepoint_directory(self, given: str | None) -> str:
+        if self.plan.settings.batch:
+            raise SavepointError.of_batch(self.name)
+        directory = given or self.configuration.get(options.SAVEPOINT_DIR)
+        if directory is None:
+            raise SavepointError.no_directory()
+        return directory
+
+    def _stopped_with_savepoint(self, loop: EpochLoop, executor: Executor) -> bool:
+        """Whether the job may end; not if the savepoint it was to leave could not be made."""
+        request = self._stopping
+        if request is None:
+            return True
+        try:
+            if request.drain and not loop.ended:
+                executor.drain(loop)
+            manifest = loop.settled() if loop.base is not None else blank_manifest(loop.plan)
+            if manifest is None:
+                raise SavepointError.uncommitted(self.name)
+            path = self._savepoints.take_now(request.directory, manifest)
+        except Exception as error:
+            _log.warning("job %s goes on, since no savepoint was made: %s", self.name, error)
+            self._stopping = None
+            self._stop.clear()
+            request.fail(error)
+            return False
+        self._given_up = request.cancels
+        request.path = path
+        return True
+
     # Start
 
-    def _translate(self) -> PhysicalPlan:
+    def _translate(self, stored: Mapping[str, int] | None = None) -> PhysicalPlan:
         configuration = self.configuration
         local_dir = configuration.get(options.STATE_LOCAL_DIR)
         if local_dir is None:
@@ -177,7 +272,7 @@ class Job:
         settings = JobSettings(
             job_id=self.job_id,
             job_name=self.name,
-            run_id=secrets.token_hex(4),
+            run_id=self._run_id,
             root=self.layout.root,
             local_dir=local_dir,
             state_backend=configuration.get(options.STATE_BACKEND),
@@ -189,7 +284,7 @@ class Job:
             cached_files={file.name: file.path for file in cached_files(configuration)},
             watermark_interval=0 if batch else interval,
         )
-        plan = translate(self._nodes, self._defaults, settings)
+        plan = translate(self._nodes, self._defaults, settings, stored)
         if settings.batch:
             _check_bounded(plan)
             _check_no_loops(plan)
@@ -211,11 +306,12 @@ class Job:
 
     def _run(self) -> None:
         with Lease.acquire(self.layout.root, {"job": self.name}):
+            self._announcement.begin()
             self._remove_leftovers()
-            log = CheckpointLog(self._fs, self.layout)
-            log.remove_leftovers()
-            base = self._base(log)
-            plan, base = with_splits(self.plan, base, self._fs, self.layout)
+            self._log.remove_leftovers()
+            base = self._base()
+            log = self._log
+            plan, base = with_splits(self.plan, base, self._fs, log.layout)
             plan_path = self._write_plan(plan)
             committers = Committers(plan, self._collectors)
             keeper = Housekeeper(
@@ -242,6 +338,7 @@ class Job:
                 self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
             )
             loop.transform = keeper.transform
+            self._savepoints.begin(loop.settled, keeper.holding)
             self.status = JobStatus.RUNNING
             try:
                 self._run_with_restarts(plan, plan_path, loop)
@@ -249,27 +346,41 @@ class Job:
                 keeper.close()
                 self._mark_committed(loop)
                 committers.close()
-            self.status = JobStatus.CANCELED if self._stop.is_set() else JobStatus.FINISHED
+            self._savepoints.close(self._end_status().name)
+            self.status = self._end_status()
             self._clean_up()
+        if self._stopping is not None and self._stopping.path is not None:
+            self._stopping.result.set_result(self._stopping.path)
+            self._stopping = None
 
-    def _base(self, log: CheckpointLog) -> Manifest | None:
-        newest = log.newest(self.job_id)
-        if newest is None:
+    def _end_status(self) -> JobStatus:
+        if not self._stop.is_set() or (self._stopping and not self._stopping.cancels):
+            return JobStatus.FINISHED
+        return JobStatus.CANCELED
+
+    def _base(self) -> Manifest | None:
+        log = self._log
+        found = beginning(log, self.configuration, self.plan.settings, self._fitted)
+        if found is None:
             return None
-        if self.plan.settings.batch and not newest.final:
-            raise CheckpointMismatchError.of_streaming(self.layout.root, newest.epoch)
-        committed = self._fs.exists(self.layout.committed(newest.epoch))
-        if committed:
-            # Not once more: by now somebody may have taken away what was made visible.
-            newest = replace(newest, committables={})
-        base, changed = adopt(newest, self.plan, self.layout.root)
+        base, changed = self._fitted(found, self.layout.root)
         if changed:
             if self._fs.exists(self.layout.tried(base.epoch)):
                 # The epoch that was begun before has another number now.
                 self._fs.write(self.layout.tried(base.epoch + 1), b"")
             log.commit(base)
+        if base.origin is not None:
+            fork = base.origin.fork
+            self._log = CheckpointLog(self._fs, replace(self.layout, fork=fork))
+            self.plan = replace(self.plan, settings=replace(self.plan.settings, fork=fork))
         _log.info("job %s goes on from epoch %d", self.name, base.epoch)
         return base
+
+    def _fitted(self, stored: Manifest, path: str) -> tuple[Manifest, bool]:
+        """The epoch as this program needs it, whose key groups the plan takes over."""
+        self.plan = self._translate(max_parallelisms(stored))
+        drop = self.configuration.get(options.RECOVERY_IGNORE_UNCLAIMED)
+        return adopt(stored, self.plan, path, drop)
 
     def _write_plan(self, plan: PhysicalPlan) -> str:
         data = dump_plan(plan)
@@ -291,6 +402,8 @@ class Job:
                 loop.recover()
                 if not loop.ended:
                     executor.run(loop, self._stop.is_set)
+                if not self._stopped_with_savepoint(loop, executor):
+                    continue
                 if loop.awaited:
                     executor.say_farewell(loop)
                 return
@@ -299,12 +412,13 @@ class Job:
             except JobCancelledError:
                 if not self._stop.is_set():
                     raise
-                return  # a task that waited has noticed
+                if self._stopped_with_savepoint(loop, executor):
+                    return  # a task that waited has noticed
             except KeyboardInterrupt:
                 self.interrupt()
                 raise
             except _WORTH_A_RESTART as error:
-                if self._stop.is_set():
+                if self._stop.is_set() and self._stopped_with_savepoint(loop, executor):
                     return
                 loop.failed()
                 if loop.base is not epoch_before:
@@ -321,7 +435,7 @@ class Job:
                 self.status = JobStatus.RESTARTING
                 _log.warning("job %s restarts in %d ms: %s", self.name, delay, error)
                 self._stop.wait(delay / 1000)
-                if self._stop.is_set():
+                if self._stop.is_set() and self._stopped_with_savepoint(loop, executor):
                     return
                 self.status = JobStatus.RUNNING
             finally:
@@ -338,6 +452,7 @@ class Job:
         del self.reports[:-1000]
         for listener in self._listeners:
             listener(report)
+        self._savepoints.serve()
 
     # End
 
@@ -367,108 +482,6 @@ class Job:
         for name in self._fs.list(self._directory):
             if name.startswith(prefix):
                 self._fs.delete_tree(os.path.join(self._directory, name))
-
-
-_NO_SAVEPOINTS = f"every epoch is a checkpoint; use those, until {later('F5')}"
-
-
-class RunningJob(JobClient):
-    """A job in a thread of its own."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self._result: Future[JobExecutionResult] = Future()
-        self._thread = threading.Thread(target=self._main, name=f"penstock {job.name}", daemon=True)
-        self._thread.start()
-
-    def _main(self) -> None:
-        try:
-            result = self.job.run()
-        except BaseException as error:
-            _log.debug("job %s failed", self.job.name, exc_info=True)
-            self._result.set_exception(_for_users(error))
-        else:
-            if self.job.status is JobStatus.CANCELED:
-                self._result.set_exception(JobCancelledError.of(self.job.name))
-            else:
-                self._result.set_result(result)
-
-    def log_failure(self) -> None:
-        """Write to the log if the job fails: perhaps nobody asks for its result."""
-
-        def log(ended: Future[JobExecutionResult]) -> None:
-            error = ended.exception()
-            if error is not None and not isinstance(error, JobCancelledError):
-                _log.error("job %s failed: %s", self.job.name, error)
-
-        self._result.add_done_callback(log)
-
-    def get_job_id(self) -> JobID:
-        return JobID(self.job.job_id)
-
-    def get_job_status(self) -> CompletableFuture[JobStatus]:
-        return CompletableFuture.completed(self.job.status)
-
-    def cancel(self) -> CompletableFuture[None]:
-        self.job.cancel()
-        done: Future[None] = Future()
-
-        def ended(_: Any) -> None:
-            done.set_result(None)
-
-        self._result.add_done_callback(ended)
-        return CompletableFuture(done)
-
-    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        return CompletableFuture.completed({})
-
-    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        return CompletableFuture(self._result)
-
-    @refuses(_NO_SAVEPOINTS)
-    def stop_with_savepoint(
-        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
-    ) -> CompletableFuture[str]:
-        return CompletableFuture.failed(_no_savepoints())
-
-    @refuses(_NO_SAVEPOINTS)
-    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        return CompletableFuture.failed(_no_savepoints())
-
-    def wait(self) -> JobExecutionResult:
-        """Block until the end; Ctrl-C stops the job, which goes on when it is started again."""
-        try:
-            while self._thread.is_alive():
-                self._thread.join(0.2)
-        except KeyboardInterrupt:
-            self.job.interrupt()
-            self._thread.join()
-            raise
-        error = self._result.exception()
-        if error is not None:
-            raise error
-        return self._result.result()
-
-
-def _for_users(error: BaseException) -> BaseException:
-    """Our errors name the user's line; the way there through the engine would only bury it."""
-    if isinstance(error, UserFunctionError):
-        error.with_cause()
-    return error.with_traceback(None) if isinstance(error, PenstockError) else error
-
-
-def _refuse_recovery_path(configuration: Configuration) -> None:
-    path = configuration.get(options.RECOVERY_PATH)
-    if path is not None:
-        raise UnsupportedFeatureError.of(
-            f"{options.RECOVERY_PATH.key} ({path})",
-            "a job goes on from the newest checkpoint of its penstock.job-id below "
-            "execution.checkpointing.dir; set those",
-        )
-
-
-def _no_savepoints() -> PenstockError:
-    return UnsupportedFeatureError.of("savepoints", _NO_SAVEPOINTS)
 
 
 def _check_bounded(plan: PhysicalPlan) -> None:

@@ -84,6 +84,13 @@ class LocalExecutor:
         finally:
             self._close_instances(loop)
 
+    def drain(self, loop: EpochLoop) -> None:
+        """Bring event time to its end, though there may be more to read."""
+        start(self._plan.settings.run_id)
+        while not loop.ended:
+            _close(loop, self.execute, final=True)
+        self._close_instances(loop)
+
     def _close_instances(self, loop: EpochLoop) -> None:
         """This process may live on, with what functions and their threads hold."""
         close_idle(self._plan.settings.run_id, None if loop.base is None else loop.base.epoch)

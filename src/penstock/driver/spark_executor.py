@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from penstock.driver.epoch_loop import EpochLoop, RunAgain
+from penstock.driver.spark_checkpoint import prepare_spark
 from penstock.driver.spark_errors import engine_error
 from penstock.driver.spark_frames import SourceFrames
 from penstock.driver.spark_session import query_settings
@@ -81,7 +82,8 @@ class SparkExecutor:
         self._python = python
         self._interval = interval
         self._timeout = timeout
-        self._layout = CheckpointLayout(filesystem_for(plan.settings.root)[1])
+        self._fs, root = filesystem_for(plan.settings.root)
+        self._layout = CheckpointLayout(root, plan.settings.fork)
         self._frames = SourceFrames(session, plan, shipped, self._layout)
         self._session = self._frames.session
         self._pause = threading.Event()
@@ -129,6 +131,12 @@ class SparkExecutor:
             frame = self._stages(self._frames.calls(to_all=True))
             loop.say_farewell(partial(self._collect, frame))
 
+    def drain(self, loop: EpochLoop) -> None:
+        """Bring event time to its end, though there may be more to read."""
+        self._pause.clear()
+        while not loop.ended:
+            self._extra_epoch(loop, final=True)
+
     def close(self) -> None:
         """End waiting. An epoch under way is let finish, unless that may take long."""
         self._pause.set()
@@ -150,6 +158,8 @@ class SparkExecutor:
         self._failure = None
         self._ended.clear()
         with query_settings(self._session, self._frames.named, self._python):
+            loop.spark_sources = self._frames.names()
+            prepare_spark(self._fs, self._layout, loop.base, loop.spark_sources, self._frames.named)
             frame = self._stages(self._frames.streaming())
             writer = (
                 frame.writeStream.foreachBatch(self._on_batch(loop, stopping))
@@ -229,8 +239,7 @@ class SparkExecutor:
 
     def _offsets(self, batch: int) -> str:
         """What Spark has written about the batch before it calls us."""
-        fs, path = filesystem_for(self._layout.spark_offsets(batch))
-        lines = fs.read(path).decode().splitlines()
+        lines = self._fs.read(self._layout.spark_offsets(batch)).decode().splitlines()
         # The second line holds clock and settings; the rest are the sources' offsets.
         return "\n".join(lines[:1] + lines[2:])
 

@@ -10,15 +10,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from penstock.driver.spark_checkpoint import CALLS
 from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, ShippedPlan, SparkSourceTask
 from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.physical import PhysicalOperator, PhysicalPlan, Vertex
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.filesystem import filesystem_for
+from penstock.storage.manifest import SparkSourceName
 
 _FILES_PER_SUBTASK = 4
 _CALLS = 1024
+_UNNAMED = "<Unassigned>"
 
 
 class SourceFrames:
@@ -66,6 +69,21 @@ class SourceFrames:
             frames.append(self._as_calls(self._ticks()))
         return reduce(DataFrame.union, frames)
 
+    def names(self) -> tuple[SparkSourceName, ...]:
+        """The streaming sources in `streaming`, as Spark calls them."""
+        found: list[SparkSourceName] = []
+        number = 0
+        for vertex in self._spark:
+            frame = vertex.operators[0].operator.frame
+            names = _names_in(frame) if frame.isStreaming else (_rows_name(vertex),)
+            if not self.named:
+                names = tuple(str(number + i) for i in range(len(names)))
+            number += len(names)
+            found.append(SparkSourceName(vertex.operators[0].uid, names))
+        if self.ticking:
+            found.append(SparkSourceName(CALLS, (CALLS if self.named else str(number),)))
+        return tuple(found)
+
     def whole(self) -> DataFrame:
         """The source stage of a plan that reads batch frames and Python sources to their end."""
         frames = [self._records(v, v.operators[0].operator.frame) for v in self._spark]
@@ -104,7 +122,7 @@ class SourceFrames:
                 f"a Python source has parallelism {self._subtasks}; at most {_CALLS} is possible"
             )
         return (
-            self._reader("penstock_calls")
+            self._reader(CALLS)
             .format("rate-micro-batch")
             .option("rowsPerBatch", _CALLS)
             .option("numPartitions", self._subtasks)
@@ -131,7 +149,7 @@ class SourceFrames:
         path = self._rows(vertex)
         if not _exists(f"{path}/_SUCCESS"):
             frame.write.mode("overwrite").parquet(path)
-        reader = self._reader(f"rows_{_identifier(vertex.uid)}").schema(frame.schema)
+        reader = self._reader(_rows_name(vertex)).schema(frame.schema)
         most = _FILES_PER_SUBTASK * vertex.parallelism
         return reader.option("maxFilesPerTrigger", most).parquet(path)
 
@@ -164,11 +182,31 @@ def _exists(path: str) -> bool:
     return fs.exists(local)
 
 
+def _rows_name(vertex: Vertex) -> str:
+    return f"rows_{_identifier(vertex.uid)}"
+
+
 def _identifier(uid: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in uid)
 
 
+def _names_in(frame: Any) -> tuple[str, ...]:
+    """One for each streaming source of a frame, in the order in which Spark meets them."""
+    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    found: list[Any] = []
+    for i in range(leaves.size()):
+        leaf = leaves.apply(i)
+        # One that a frame has twice is read once.
+        if leaf.isStreaming() and not any(leaf.equals(other) for other in found):
+            found.append(leaf)
+    return tuple(_name_of(leaf) for leaf in found)
+
+
+def _name_of(leaf: Any) -> str:
+    text: str = leaf.sourceIdentifyingName().toString()
+    return text.removeprefix("name=").strip('"')
+
+
 def _is_named(frame: Any) -> bool:
     """Whether all streaming sources of a frame were given names by the user."""
-    plan = frame._jdf.queryExecution().logical().toString()
-    return "name=<Unassigned>" not in plan and "<Unassigned>" not in plan
+    return _UNNAMED not in _names_in(frame)

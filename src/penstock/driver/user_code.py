@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.errors import PenstockError
+from penstock.graph.stream_graph import Node
 from penstock.runtime.attribution import located, user_error
 from penstock.runtime.physical import PhysicalOperator
 
 
 @contextmanager
-def user_code_of(operator: PhysicalOperator) -> Iterator[None]:
+def user_code_of(operator: PhysicalOperator | Node) -> Iterator[None]:
     """What is raised within belongs to this operator."""
     try:
         yield

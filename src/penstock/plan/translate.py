@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from penstock.common.digests import text_digest
@@ -33,11 +34,19 @@ class PlanDefaults:
 
 
 def translate(
-    nodes: tuple[Node, ...], defaults: PlanDefaults, settings: JobSettings
+    nodes: tuple[Node, ...],
+    defaults: PlanDefaults,
+    settings: JobSettings,
+    stored: Mapping[str, int] | None = None,
 ) -> PhysicalPlan:
-    """The physical plan of a program. Nodes come inputs first."""
-    resolved = _resolved(nodes, defaults)
+    """The physical plan of a program. Nodes come inputs first.
+
+    `stored`: the max parallelism of operators that have state already, by uid. It holds where the
+    program does not say.
+    """
     uids = _uids(nodes, defaults.generate_uids)
+    of_stored = {id: stored[uid] for id, uid in uids.items() if uid in stored} if stored else {}
+    resolved = _resolved(nodes, defaults, of_stored)
     heads = _heads(nodes, resolved, defaults.chaining)
     stamped = _stamped(nodes, resolved)
     ordered = _ordered(nodes, stamped, defaults.event_time_order)
@@ -51,14 +60,16 @@ class _Resolved:
     inputs: tuple[Edge, ...]
 
 
-def _resolved(nodes: tuple[Node, ...], defaults: PlanDefaults) -> dict[int, _Resolved]:
+def _resolved(
+    nodes: tuple[Node, ...], defaults: PlanDefaults, stored: Mapping[int, int]
+) -> dict[int, _Resolved]:
     """Parallelism of every node, and how its inputs really travel."""
     found: dict[int, _Resolved] = {}
     parallelisms = _parallelisms(nodes, defaults.parallelism)
     for node in nodes:
         parallelism = parallelisms[node.id]
         wanted = node.max_parallelism or defaults.max_parallelism
-        most = wanted or default_max_parallelism(parallelism)
+        most = wanted or stored.get(node.id) or default_max_parallelism(parallelism)
         if parallelism > most:
             advice = "lower the one or raise the other with set_max_parallelism"
             if most == UPPER_BOUND:
@@ -230,7 +241,7 @@ def _assemble(
         vertices.append(
             Vertex(
                 index=index,
-                uid=_vertex_uid(uids[head]),
+                uid=vertex_uid(uids[head]),
                 name=" -> ".join(n.name for n in chain),
                 level=levels[head],
                 parallelism=resolved[head].parallelism,
@@ -260,7 +271,7 @@ def _feedback_edge(
     )
 
 
-def _vertex_uid(uid: str) -> str:
+def vertex_uid(uid: str) -> str:
     """A uid as part of a file's name: what is not plain in it is replaced, and made distinct."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in uid)
     return plain if plain == uid else f"{plain}-{text_digest(uid)[:8]}"

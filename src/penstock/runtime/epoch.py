@@ -96,6 +96,8 @@ class Acknowledgement:
     records_out: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
     rebuilt_rows: int = 0
+    restored_bytes: int = 0
+    """Read from the checkpoint's files, to bring the store to the base."""
     seconds: float = 0.0
     freeze_edges: list[int] = field(default_factory=list)
     """Edges whose records turned out to be changeable: the epoch must be run again."""

@@ -123,9 +123,6 @@ def came_back(
     mine = key_group_range(subtask, UPPER_BOUND, head.parallelism)
     for file in loop.files:
         for_all = any(name == _FOR_ALL for _, name in file.states)
-        if not for_all and not file.overlaps(mine, None):
-            continue
-        for columns in read_columns(fs, root, file):
-            for group, payload in zip(columns.key_group, columns.value, strict=True):
-                if (for_all or mine[0] <= group <= mine[1]) and payload is not None:
-                    yield decode_body(payload, at=0)
+        for columns in read_columns(fs, root, file, None if for_all else mine):
+            for payload in filter(None, columns.value):
+                yield decode_body(payload, at=0)

@@ -103,6 +103,8 @@ class JobSettings:
     """Name → path on the driver's machine."""
     watermark_interval: int = 200
     """Milliseconds between two periodic watermarks; 0 if there are to be none."""
+    fork: str = ""
+    """Names the beginning from a savepoint, in the job's directory, if there was one."""
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,16 @@ from contextlib import suppress
 
 from penstock.common.digests import text_digest
 from penstock.runtime.physical import JobSettings
-from penstock.storage.catch_up import catch_up
+from penstock.storage.catch_up import CatchUp, catch_up
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.filesystem import filesystem_for
 from penstock.storage.manifest import Manifest, SubtaskState
 from penstock.storage.store import Store, StoreKind, open_store
 
-_open: dict[tuple[int, str], Store] = {}
+_open: dict[tuple[int, str], tuple[str, Store]] = {}
+"""By process and path: the run of the job that opened it, and the store. After that run another
+process may have deleted the directory and made it anew."""
 _manifests: dict[tuple[str, str, int], Manifest] = {}
 
 
@@ -60,15 +62,15 @@ def store_at(
     state: SubtaskState | None,
     operators: Collection[str],
     key_groups: tuple[int, int],
-) -> tuple[Store, int]:
-    """The store of a subtask, holding exactly `state`, and the rows that had to be applied."""
+) -> tuple[Store, CatchUp]:
+    """The store of a subtask, holding exactly `state`, and what it took to bring it there."""
     store = _store(settings, local_store_path(settings, vertex, subtask))
     if state is None or state.version is None:
         with store.exclusive():
             # A store without a version may hold what a writer that died half-way has left.
             if store.version() is not None or next(store.scan(b""), None) is not None:
                 store.reset()
-        return store, 0
+        return store, CatchUp(rebuilt=False, rows=0)
     fs, root = filesystem_for(settings.root)
     done = catch_up(
         store,
@@ -80,7 +82,7 @@ def store_at(
         key_groups,
         covers={link.version: link.covers for link in state.chain if link.covers},
     )
-    return store, done.rows
+    return store, done
 
 
 def spill_store(settings: JobSettings, vertex: str, subtask: int) -> Store:
@@ -105,16 +107,24 @@ def _is_alive(process: str) -> bool:
 def _close_removed() -> None:
     """Stores of jobs that are gone: their directories were deleted, their handles are ours."""
     for key in [key for key in list(_open) if not os.path.isdir(key[1])]:
-        store = _open.pop(key, None)
-        if store is not None and key[0] == os.getpid():
-            with suppress(Exception):
-                store.close()
+        _close(key)
+
+
+def _close(key: tuple[int, str]) -> None:
+    found = _open.pop(key, None)
+    if found is not None and key[0] == os.getpid():
+        with suppress(Exception):
+            found[1].close()
 
 
 def _store(settings: JobSettings, path: str) -> Store:
     key = (os.getpid(), path)
-    if key not in _open:
-        _close_removed()
-        kind: StoreKind = "rocksdb" if settings.state_backend == "rocksdb" else "hashmap"
-        _open[key] = open_store(kind, path)
-    return _open[key]
+    found = _open.get(key)
+    if found is not None and found[0] == settings.run_id:
+        return found[1]
+    _close_removed()
+    _close(key)
+    kind: StoreKind = "rocksdb" if settings.state_backend == "rocksdb" else "hashmap"
+    store = open_store(kind, path)
+    _open[key] = (settings.run_id, store)
+    return store

@@ -99,6 +99,7 @@ class VertexTask:
         self._order = order
         self._scope = KeyScope()
         self._rebuilt = 0
+        self._restored_bytes = 0
         self._records_in = 0
         self._segments: list[FileInfo] = []
         self._parts = 0
@@ -160,7 +161,6 @@ class VertexTask:
         self.token = token
         self.outbox.take()
         self.outbox.sequence = 0
-        self._rebuilt = 0
         self._records_in = 0
         self._segments = []
         self._parts = 0
@@ -264,7 +264,9 @@ class VertexTask:
         acknowledgement.records_out[uid] = sum(sent.values())
         acknowledgement.sent = self._sent()
         acknowledgement.watermark = self._input_time.watermark
-        acknowledgement.rebuilt_rows = self._rebuilt
+        # Also what an instance read when it was made, before its first epoch.
+        acknowledgement.rebuilt_rows, self._rebuilt = self._rebuilt, 0
+        acknowledgement.restored_bytes, self._restored_bytes = self._restored_bytes, 0
         for described, context in zip(self.vertex.operators, self.contexts, strict=True):
             if found := context.get_metrics_group().snapshot():
                 acknowledgement.metrics[described.uid] = found
@@ -547,10 +549,11 @@ class VertexTask:
         key_groups = key_group_range(self.subtask, vertex.max_parallelism, vertex.parallelism)
 
         def open_at_base() -> Store:
-            store, rows = store_at(
+            store, caught_up = store_at(
                 self._settings, vertex.uid, self.subtask, self._base_state(), {uid}, key_groups
             )
-            self._rebuilt += rows
+            self._rebuilt += caught_up.rows
+            self._restored_bytes += caught_up.bytes
             return store
 
         return KeyedState(

@@ -47,7 +47,7 @@ T = TypeVar("T", bound=Table)
 K = TypeVar("K", bound=KeyedTable)
 
 
-def _kind(descriptor: StateDescriptor) -> str:
+def recorded_kind(descriptor: StateDescriptor) -> str:
     """What is recorded of a descriptor beside its type. A time to live is part of it, since its
     stamps are in the stored bytes; how long it is may change."""
     kind = type(descriptor).__name__.removesuffix("StateDescriptor").lower()
@@ -127,7 +127,7 @@ class KeyedState:
                     f"{known[0]!r} and {descriptor!r}; give each state its own name"
                 )
             return known[1]
-        self.declared.add(name, _kind(descriptor), descriptor.type_info)
+        self.declared.add(name, recorded_kind(descriptor), descriptor.type_info)
         state = self._make(descriptor, name, place)
         self._states[name] = (descriptor, state)
         return state

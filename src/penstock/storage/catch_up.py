@@ -11,7 +11,7 @@ from penstock.storage.entries import state_id
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import FileSystem
 from penstock.storage.store import Store
-from penstock.storage.table_file import read_columns
+from penstock.storage.table_file import ReadMeter, read_columns
 
 Chain = Sequence[tuple[str, Sequence[FileInfo]]]
 
@@ -20,6 +20,8 @@ Chain = Sequence[tuple[str, Sequence[FileInfo]]]
 class CatchUp:
     rebuilt: bool
     rows: int
+    bytes: int = field(default=0, compare=False)
+    """What was read from files."""
 
 
 def catch_up(
@@ -49,9 +51,9 @@ def catch_up(
         if start is None:
             store.reset()
             start = 0
-        rows = 0
+        rows, meter = 0, ReadMeter()
         for version, files in links[start:]:
-            changes = _Changes(fs, root, files, operators, key_groups)
+            changes = _Changes(fs, root, files, operators, key_groups, meter)
             # The names must be known before the data: a crash between leaves harmless extra names.
             store.register_states(_state_names(files))
             store.apply(changes, version)
@@ -62,7 +64,7 @@ def catch_up(
             raise StoreLostError(
                 f"the store did not keep version {target}; the task can be tried again"
             )
-        return CatchUp(rebuilt, rows)
+        return CatchUp(rebuilt, rows, meter.bytes)
 
 
 def _up_to(chain: Chain, target: str) -> Chain:
@@ -108,6 +110,7 @@ class _Changes:
     files: Sequence[FileInfo]
     operators: Collection[str] | None
     key_groups: tuple[int, int]
+    meter: ReadMeter
     rows: int = field(default=0, init=False)
     _wanted: list[FileInfo] = field(init=False)
 
@@ -121,17 +124,14 @@ class _Changes:
         reach("store.catch_up")  # the store has taken all and confirmed nothing
 
     def _file(self, info: FileInfo) -> Iterator[tuple[bytes, bytes | None]]:
-        whole = info.within(self.key_groups, self.operators)
-        lo = max(self.key_groups[0], info.key_groups[0])
-        hi = min(self.key_groups[1], info.key_groups[1])
-        for columns in read_columns(self.fs, self.root, info):
+        all_operators = self.operators is None or set(self.operators).issuperset(info.operators)
+        for columns in read_columns(self.fs, self.root, info, self.key_groups, self.meter):
             changes = zip(columns.packed_keys(), columns.value, strict=True)
-            if whole:
+            if all_operators:
                 self.rows += len(columns.key)
                 yield from changes
                 continue
-            rows = zip(columns.key_group, columns.operator, changes, strict=True)
-            for group, operator, change in rows:
-                if lo <= group <= hi and (self.operators is None or operator in self.operators):
+            for operator, change in zip(columns.operator, changes, strict=True):
+                if self.operators is None or operator in self.operators:
                     self.rows += 1
                     yield change

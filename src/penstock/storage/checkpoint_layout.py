@@ -4,12 +4,15 @@
 
     <dir>/<job id>/
       lease.lock
-      spark/              Structured Streaming's own checkpoint
+      spark/              Structured Streaming's own checkpoint; spark-<fork>/ since the job
+                          began from a savepoint
       state/              segments, images and records in loops, named by epoch, vertex, subtask
                           and token
       epochs/N.json       manifests
       plans/<hash>.plan   the plan of each start of the job, as workers read it
       sources/<name>/     what sources keep beside the checkpoint
+      sources-<fork>/     the same since the job began from a savepoint
+      seed-<fork>/        how far Spark's sources were read in that savepoint
       side/               tables of side inputs, as this start of the job has read them
 
 Paths of state files are relative to the job's root, as manifests hold them; all others are full.
@@ -25,6 +28,7 @@ from penstock.errors import InvalidArgumentError
 
 _SAFE = re.compile(r"[A-Za-z0-9_.-]+")
 _NUMBERED_JSON = re.compile(r"(0|[1-9][0-9]*)\.json")
+_OF_A_FORK = re.compile(r"(?:spark|sources|seed)(?:-(?P<fork>.+))?")
 _STATE_FILE = re.compile(
     r"(?P<epoch>[0-9]+)_(?P<vertex>[A-Za-z0-9_.-]+)_(?P<subtask>[0-9]+)_(?P<token>[A-Za-z0-9]+)"
     r"\.(?P<kind>segment|image|merged|loop)(-(?P<part>[0-9]+))?\.parquet"
@@ -46,6 +50,8 @@ class CheckpointLayout:
     """Path builder for one job's directory."""
 
     root: str
+    fork: str = ""
+    """Since when: set once the job has begun from a savepoint."""
 
     @classmethod
     def of_job(cls, directory: str, job_id: str) -> CheckpointLayout:
@@ -53,10 +59,15 @@ class CheckpointLayout:
 
     @property
     def spark(self) -> str:
-        return os.path.join(self.root, "spark")
+        return os.path.join(self.root, f"spark-{self.fork}" if self.fork else "spark")
 
     def spark_offsets(self, batch: int) -> str:
         return os.path.join(self.spark, "offsets", str(batch))
+
+    @property
+    def seed(self) -> str:
+        """What Spark's checkpoint is made of when a job begins from a savepoint."""
+        return os.path.join(self.root, f"seed-{self.fork}")
 
     @property
     def epochs(self) -> str:
@@ -79,7 +90,7 @@ class CheckpointLayout:
 
     @property
     def sources(self) -> str:
-        return os.path.join(self.root, "sources")
+        return os.path.join(self.root, f"sources-{self.fork}" if self.fork else "sources")
 
     def source(self, name: str) -> str:
         return os.path.join(self.sources, _safe("source name", name))
@@ -135,6 +146,12 @@ def parse_state_file(name: str) -> StateFileName | None:
         match["kind"],
         None if part is None else int(part),
     )
+
+
+def parse_fork(name: str) -> str | None:
+    """The fork that a directory in a job's directory belongs to, None for all that does not."""
+    match = _OF_A_FORK.fullmatch(name)
+    return None if match is None else match["fork"] or ""
 
 
 def parse_epoch(name: str) -> int | None:

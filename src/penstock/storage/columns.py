@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
-from operator import gt, itemgetter
+from itertools import accumulate, compress, pairwise
+from operator import add, gt, itemgetter
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
 from penstock.storage.entries import Entry, pack_key, state_id
+from penstock.storage.row_groups import cut
 
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -60,25 +61,28 @@ class Columns(NamedTuple):
         in_order = itemgetter(*sorted(range(len(keys)), key=keys.__getitem__))
         return Columns._make(in_order(column) for column in self)
 
-    def slices(self, max_bytes: int) -> Iterator[Columns]:
-        """Pieces of about this size: Arrow's offsets end at 2 GB, and readers hold one piece."""
-        if self._data_bytes() <= max_bytes:
+    def of_state(self, operator: str, state: str) -> Columns:
+        """The rows of one state."""
+        if len(set(self.operator)) == 1 == len(set(self.state)):
+            only = (self.operator[0], self.state[0]) == (operator, state)
+            return self if only else Columns.of(())
+        names = zip(self.operator, self.state, strict=True)
+        wanted = [pair == (operator, state) for pair in names]
+        if all(wanted):
+            return self
+        return Columns._make(list(compress(column, wanted)) for column in self)
+
+    def row_groups(self, target: int) -> Iterator[Columns]:
+        """Sorted rows in pieces of about this size: Arrow's offsets end at 2 GB, readers hold one
+        piece, and those who want few key groups read few pieces."""
+        keys = map(add, map(len, self.key), map(len, self.map_key))
+        values = [len(value) if value else 0 for value in self.value]
+        sizes = list(accumulate(map(add, keys, values), initial=0))
+        if sizes[-1] <= target:
             yield self
             return
-        start = size = 0
-        for i, (key, map_key, value) in enumerate(
-            zip(self.key, self.map_key, self.value, strict=True)
-        ):
-            size += len(key) + len(map_key) + (len(value) if value else 0)
-            if size > max_bytes:
-                yield Columns._make(column[start : i + 1] for column in self)
-                start, size = i + 1, 0
-        if start < len(self.key):
-            yield Columns._make(column[start:] for column in self)
-
-    def _data_bytes(self) -> int:
-        columns = (self.key, self.map_key, filter(None, self.value))
-        return sum(sum(map(len, column)) for column in columns)
+        for start, end in cut(sizes, self.key_group, target):
+            yield Columns._make(column[start:end] for column in self)
 
 
 def to_arrow(columns: Columns) -> pa.RecordBatch:
@@ -134,9 +138,14 @@ def _dictionary_array(values: Sequence[str]) -> Any:
     return pa.DictionaryArray.from_arrays(index_array, names)
 
 
+def numbers(column: Any) -> memoryview:
+    """The values of an int32 column, where they lie."""
+    found = memoryview(column.buffers()[1]).cast("i")
+    return found[column.offset : column.offset + len(column)]
+
+
 def _numbers(column: Any) -> list[int]:
-    numbers = memoryview(column.buffers()[1]).cast("i")
-    return numbers[column.offset : column.offset + len(column)].tolist()
+    return numbers(column).tolist()
 
 
 def _strings(column: Any) -> list[str]:

@@ -1,32 +1,18 @@
-"""When a subtask's checkpoint files are rewritten, and the rewriting.
+"""When a subtask's checkpoint files are rewritten; `images` does it.
 
 Files of one subtask come oldest first, images before segments. An image holds the whole state of
 its moment, a segment the changes of one epoch or of several. Rewriting makes new files; the old
 ones stay until nothing retained names them.
-
-Run as ``python -m penstock.storage.compaction`` it takes a job as JSON on stdin and answers on
-stdout, so that a driver can leave the work to another process of low priority.
 """
 
 from __future__ import annotations
 
-import heapq
-import json
-import os
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import repeat
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from penstock.errors import PenstockError
-from penstock.storage import crash_points
-from penstock.storage.checkpoint_layout import StateFileName, parse_state_file
-from penstock.storage.columns import Columns
-from penstock.storage.entries import Entry
 from penstock.storage.file_info import FileInfo
-from penstock.storage.filesystem import FileSystem, filesystem_for
-from penstock.storage.table_file import read_columns, write_table_file
+from penstock.storage.runs import sorted_runs
 
 
 @dataclass(frozen=True)
@@ -80,7 +66,7 @@ def plan_compaction(
     segments = [info for info in files if info.kind == "segment"]
     segment_bytes = sum(info.bytes for info in segments)
     image_bytes = sum(info.bytes for info in files if info.kind == "image")
-    crowded = len(_sorted_runs(segments)) > policy.max_segments
+    crowded = len(sorted_runs(segments)) > policy.max_segments
     grown = segment_bytes >= max(image_bytes, policy.small_bytes)
     small = segment_bytes + image_bytes <= policy.small_bytes
     result: Literal["image", "segment"]
@@ -98,117 +84,4 @@ def urgency(files: Sequence[FileInfo], policy: CompactionPolicy) -> float:
     segments = [info for info in files if info.kind == "segment"]
     image_bytes = sum(info.bytes for info in files if info.kind == "image")
     weight = sum(info.bytes for info in segments) / max(image_bytes, policy.small_bytes, 1)
-    return max(len(_sorted_runs(segments)) / max(policy.max_segments, 1), weight)
-
-
-def run_compaction(
-    fs: FileSystem, root: str, compaction: Compaction, out_dir: str, name: str
-) -> list[FileInfo]:
-    """Write the new files into `out_dir` under `root`; in memory is about one part and one batch
-    of each input."""
-    infos: list[FileInfo] = []
-    rows: Iterator[_Row] = _newest(fs, root, compaction.inputs)
-    if compaction.result == "image":
-        # Nothing lies below an image that a tombstone could still hide.
-        rows = (row for row in rows if row.entry.value is not None)
-    if compaction.key_groups is not None:
-        lo, hi = compaction.key_groups
-        rows = (row for row in rows if lo <= row.entry.key_group <= hi)
-    for number, part in enumerate(_parts(rows, compaction.part_bytes)):
-        crash_points.reach("image.middle")
-        infos.append(
-            write_table_file(
-                fs,
-                root,
-                f"{out_dir}/{name}-{number:05d}.parquet",
-                Columns.of(part),
-                kind=compaction.result,
-                compression=compaction.compression,
-            )
-        )
-    return infos
-
-
-class _Row(NamedTuple):
-    """Compared by key, then by age; a file has one row for a key, so no further."""
-
-    key: bytes
-    age: int
-    entry: Entry
-
-
-def _newest(fs: FileSystem, root: str, inputs: Sequence[FileInfo]) -> Iterator[_Row]:
-    """The newest row of each key, in order: files are sorted, so this is a merge."""
-    streams = [_rows(fs, root, run, -position) for position, run in enumerate(_sorted_runs(inputs))]
-    last: bytes | None = None
-    for row in heapq.merge(*streams):
-        if row.key != last:
-            last = row.key
-            yield row
-
-
-def _sorted_runs(inputs: Sequence[FileInfo]) -> list[list[FileInfo]]:
-    """Files in runs that can be read one after the other: the parts of one result are such.
-
-    The parts of a spilled segment are not, though their names are alike: they overlap, and the
-    later one wins.
-    """
-    runs: list[list[FileInfo]] = []
-    before: StateFileName | None = None
-    for info in inputs:
-        name = parse_state_file(info.path)
-        if before is not None and name is not None and _is_next_part(before, name):
-            runs[-1].append(info)
-        else:
-            runs.append([info])
-        before = name
-    return runs
-
-
-def _is_next_part(before: StateFileName, name: StateFileName) -> bool:
-    if name.kind == "segment" or before.part is None or name.part is None:
-        return False
-    # Rising numbers only: after rescaling a part may be named once per former owner.
-    return replace(before, part=name.part) == name and before.part < name.part
-
-
-def _rows(fs: FileSystem, root: str, infos: Iterable[FileInfo], age: int) -> Iterator[_Row]:
-    for info in infos:
-        lo, hi = info.key_groups
-        for columns in read_columns(fs, root, info):
-            rows = map(_Row, columns.packed_keys(), repeat(age), columns.entries())
-            if info.clipped:
-                yield from (row for row in rows if lo <= row.entry.key_group <= hi)
-            else:
-                yield from rows
-
-
-def _parts(rows: Iterable[_Row], part_bytes: int) -> Iterator[list[Entry]]:
-    part: list[Entry] = []
-    size = 0
-    for row in rows:
-        part.append(row.entry)
-        size += len(row.key) + len(row.entry.value or b"")
-        if size >= part_bytes:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
-
-
-def main() -> int:
-    os.nice(10)
-    job = json.load(sys.stdin)
-    fs, root = filesystem_for(job["root"])
-    try:
-        compaction = Compaction.from_json(job["compaction"])
-        infos = run_compaction(fs, root, compaction, job["out_dir"], job["name"])
-    except (PenstockError, OSError) as error:
-        json.dump({"error": type(error).__name__, "message": str(error)}, sys.stdout)
-        return 1
-    json.dump({"files": [info.to_json() for info in infos]}, sys.stdout)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return max(len(sorted_runs(segments)) / max(policy.max_segments, 1), weight)

@@ -52,7 +52,7 @@ class UnpackedKey(NamedTuple):
     map_key: bytes
 
 
-def _uvarint(number: int) -> bytes:
+def uvarint(number: int) -> bytes:
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -62,7 +62,7 @@ def _uvarint(number: int) -> bytes:
 
 
 # Nearly all keys are shorter than this; a list index is five times cheaper than the loop above.
-_LENGTHS = [_uvarint(n) for n in range(1024)]
+_LENGTHS = [uvarint(n) for n in range(1024)]
 
 
 @lru_cache(maxsize=4096)
@@ -83,7 +83,7 @@ def key_prefix(key_group: int, state_id: bytes, key: bytes, namespace: bytes) ->
 
 def entry_prefix(key_group: int, state_id: bytes, key: bytes) -> bytes:
     """What the packed keys of all namespaces of one key begin with."""
-    return b"".join((key_group.to_bytes(2, "big"), state_id, _uvarint(len(key)), key))
+    return b"".join((key_group.to_bytes(2, "big"), state_id, uvarint(len(key)), key))
 
 
 def pack_key(
@@ -92,7 +92,7 @@ def pack_key(
     try:
         lengths = _LENGTHS[len(key)], _LENGTHS[len(namespace)]
     except IndexError:
-        lengths = _uvarint(len(key)), _uvarint(len(namespace))
+        lengths = uvarint(len(key)), uvarint(len(namespace))
     return b"".join(
         (key_group.to_bytes(2, "big"), state_id, lengths[0], key, lengths[1], namespace, map_key)
     )

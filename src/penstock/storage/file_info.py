@@ -25,17 +25,24 @@ class FileInfo:
     key_groups: tuple[int, int]
     clipped: bool = False
     """Whether the file has rows outside of `key_groups`, which then count for nothing."""
+    footer: tuple[int, str] | None = None
+    """Length and checksum of the end of the file, in which an index of its row groups lies; None
+    if it has only one."""
 
     @property
     def operators(self) -> tuple[str, ...]:
         return tuple(sorted({operator for operator, _ in self.states}))
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        data = asdict(self)
+        if self.footer is None:
+            del data["footer"]  # most files are small, and manifests shall be
+        return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> FileInfo:
         lo, hi = data["key_groups"]
+        footer = data.get("footer")
         return cls(
             path=data["path"],
             rows=data["rows"],
@@ -45,6 +52,7 @@ class FileInfo:
             states=tuple((operator, state) for operator, state in data["states"]),
             key_groups=(lo, hi),
             clipped=data.get("clipped", False),
+            footer=None if footer is None else (footer[0], footer[1]),
         )
 
     def clipped_to(self, key_groups: tuple[int, int]) -> FileInfo | None:
@@ -63,13 +71,4 @@ class FileInfo:
             self.key_groups[0] <= key_groups[1]
             and key_groups[0] <= self.key_groups[1]
             and (operators is None or any(name in operators for name, _ in self.states))
-        )
-
-    def within(self, key_groups: tuple[int, int], operators: Collection[str] | None) -> bool:
-        """Whether all rows do."""
-        return (
-            not self.clipped
-            and key_groups[0] <= self.key_groups[0]
-            and self.key_groups[1] <= key_groups[1]
-            and (operators is None or all(name in operators for name, _ in self.states))
         )

@@ -52,6 +52,18 @@ class FileSystem(Protocol):
         """Make a file that appears whole; FileExistsError if it is there already."""
         ...
 
+    def copy(self, path: str, new_path: str) -> None:
+        """Copy a file; the copy appears whole."""
+        ...
+
+    def copy_tree(self, path: str, new_path: str) -> None:
+        """Copy the files in a directory and those below; it need not exist."""
+        ...
+
+    def link(self, path: str, new_path: str) -> None:
+        """Have an immutable file under another name too: the same file if that can be."""
+        ...
+
     def exists(self, path: str) -> bool: ...
 
     def size(self, path: str) -> int:
@@ -114,6 +126,41 @@ class LocalFileSystem:
                     raise
                 _rename_if_absent(temporary, path)
             _sync_directory(path)
+
+    def copy(self, path: str, new_path: str) -> None:
+        directory, name = os.path.split(new_path)
+        temporary = os.path.join(directory, f".{name}.{secrets.token_hex(6)}.tmp")
+        with _writable(new_path):
+            os.makedirs(directory, exist_ok=True)
+            try:
+                shutil.copyfile(path, temporary)
+                with open(temporary, "rb") as file:
+                    os.fsync(file.fileno())
+                os.replace(temporary, new_path)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+            _sync_directory(new_path)
+
+    def copy_tree(self, path: str, new_path: str) -> None:
+        for directory, _, names in os.walk(path):
+            place = os.path.join(new_path, os.path.relpath(directory, path))
+            for name in names:
+                if not _TEMPORARY.fullmatch(name):
+                    self.copy(os.path.join(directory, name), os.path.normpath(f"{place}/{name}"))
+
+    def link(self, path: str, new_path: str) -> None:
+        try:
+            with _writable(new_path):
+                os.makedirs(os.path.dirname(new_path), exist_ok=True)
+                with suppress(FileNotFoundError):
+                    os.unlink(new_path)
+            os.link(path, new_path)
+            _sync_directory(new_path)
+        except OSError as error:
+            if error.errno not in _NO_LINKS | {errno.EXDEV}:
+                raise
+            self.copy(path, new_path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)

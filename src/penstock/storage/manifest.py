@@ -13,7 +13,7 @@ from typing import Any
 from penstock.errors import CheckpointCorruptError, CheckpointFormatError
 from penstock.storage.file_info import FileInfo
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,27 @@ class LoopState:
 
 
 @dataclass(frozen=True)
+class SparkSourceName:
+    """The streaming sources within one of Spark's frames, in the order of Spark's offsets."""
+
+    uid: str
+    names: tuple[str, ...]
+    """As Spark calls them: given names, or their numbers if they have none."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The savepoint or checkpoint that a job began from."""
+
+    snapshot: str
+    """Digest of its manifest."""
+    path: str
+    """Where it was then."""
+    fork: str
+    """Names this beginning: a job's directory may have seen several."""
+
+
+@dataclass(frozen=True)
 class Manifest:
     """One epoch. `batch` and `offsets` tell which of Spark's batches it was, if any."""
 
@@ -96,6 +117,9 @@ class Manifest:
     """Uids of the operators whose functions want to hear what becomes of an epoch."""
     loops: Mapping[str, LoopState] = field(default_factory=dict)
     """Uid of a loop's head → what is in the loop; absent if that is nothing."""
+    spark_sources: tuple[SparkSourceName, ...] = ()
+    """What the lines of `offsets` are for."""
+    origin: Origin | None = None
     final: bool = False
     savepoint: bool = False
     format: int = FORMAT_VERSION
@@ -131,6 +155,8 @@ class Manifest:
                     "sources": {k: _source(v) for k, v in raw["sources"].items()},
                     "listeners": tuple(raw.get("listeners", ())),
                     "loops": {k: _loop(v) for k, v in raw.get("loops", {}).items()},
+                    "spark_sources": tuple(map(_spark_source, raw.get("spark_sources", ()))),
+                    "origin": Origin(**raw["origin"]) if raw.get("origin") else None,
                 }
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -177,3 +203,7 @@ def _source(raw: dict[str, Any]) -> SourceState:
 
 def _loop(raw: dict[str, Any]) -> LoopState:
     return LoopState(raw["records"], tuple(FileInfo.from_json(file) for file in raw["files"]))
+
+
+def _spark_source(raw: dict[str, Any]) -> SparkSourceName:
+    return SparkSourceName(raw["uid"], tuple(raw["names"]))

@@ -19,10 +19,11 @@ from penstock.driver.housekeeping import GrowthWatch, Housekeeper, _Rewritten, _
 from penstock.storage.catch_up import CatchUp, catch_up
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.checkpoint_log import CheckpointLog
-from penstock.storage.compaction import Compaction, CompactionPolicy, run_compaction
+from penstock.storage.compaction import Compaction, CompactionPolicy
 from penstock.storage.entries import Entry
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import LocalFileSystem
+from penstock.storage.images import run_compaction
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState, VertexState
 from penstock.storage.memory_store import MemoryStore
 from penstock.storage.table_file import write_table_file

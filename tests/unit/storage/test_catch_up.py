@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from penstock.errors import StateError
 from penstock.storage import crash_points
 from penstock.storage.catch_up import CatchUp, Chain, catch_up
-from penstock.storage.compaction import Compaction, run_compaction
+from penstock.storage.compaction import Compaction
 from penstock.storage.entries import Entry, state_id
 from penstock.storage.filesystem import LocalFileSystem
+from penstock.storage.images import run_compaction
 from penstock.storage.memory_store import MemoryStore
 from penstock.storage.store import Store, open_store
 from penstock.storage.table_file import write_table_file

@@ -118,9 +118,9 @@ def test_an_epoch_without_changes_keeps_the_version_of_the_state():
         b"[]",
         b"7",
         b"{}",
-        b'{"format": 2}',
-        b'{"format": 2, "vertices": [], "sources": {}}',
-        b'{"format": 2, "vertices": {"v": 3}, "sources": {}}',
+        b'{"format": 3}',
+        b'{"format": 3, "vertices": [], "sources": {}}',
+        b'{"format": 3, "vertices": {"v": 3}, "sources": {}}',
     ],
 )
 def test_damage_is_reported_with_the_path(data):
@@ -145,7 +145,7 @@ def test_a_missing_part_is_damage(name):
 
 def test_a_newer_format_is_refused_even_if_nothing_else_is_known():
     data = json.dumps({"format": FORMAT_VERSION + 1, "everything": "new"}).encode()
-    with pytest.raises(CheckpointFormatError, match="reads up to 2; upgrade Penstock"):
+    with pytest.raises(CheckpointFormatError, match="reads up to 3; upgrade Penstock"):
         Manifest.from_bytes("path", data)
 
 

@@ -31,6 +31,7 @@ from penstock.datastream.connectors.base import (
     Source,
     SourceReader,
     Split,
+    StartFrom,
 )
 from penstock.errors import (
     CheckpointMismatchError,
@@ -131,7 +132,9 @@ class FileSource(Source):
         paths: tuple[str, ...],
         interval: float | None,
         in_parts: bool,
+        modified_since: int = 0,
     ) -> None:
+        self._modified_since = modified_since
         self._format = stream_format
         self._paths = paths
         self._interval = interval
@@ -179,6 +182,14 @@ class FileSource(Source):
             new = (split for split in new if split.data.root not in roots)
         return [*stored, *new]
 
+    def starting_at(self, start: StartFrom) -> Source:
+        """Only files that were last changed since then."""
+        if start.at_millis is None:
+            return super().starting_at(start)
+        return FileSource(
+            self._format, self._paths, self._interval, self._in_parts, start.at_millis
+        )
+
     def create_reader(self, context: InitContext) -> SourceReader:
         return _LineReader(self._format)
 
@@ -188,7 +199,7 @@ class FileSource(Source):
         found = []
         for root in self._paths:
             for file in files_below(root):
-                if file.path not in seen:
+                if file.path not in seen and file.modified >= self._modified_since:
                     seen.add(file.path)
                     found.append((root, file))
         return found

@@ -30,6 +30,8 @@ UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 class InputFile(NamedTuple):
     path: str
     size: int
+    modified: int
+    """Milliseconds since 1970."""
 
 
 def files_below(root: str) -> list[InputFile]:
@@ -60,10 +62,12 @@ def _walked(directory: str, above: set[str]) -> Iterator[InputFile]:
 
 def _non_empty(path: str, entry: Any) -> list[InputFile]:
     try:
-        size = os.stat(entry).st_size
+        found = os.stat(entry)
     except FileNotFoundError:
         return []  # gone since it was listed, or a link to nowhere
-    return [InputFile(path, size)] if size else []
+    if not found.st_size:
+        return []
+    return [InputFile(path, found.st_size, found.st_mtime_ns // 1_000_000)]
 
 
 def is_packed(path: str) -> bool:

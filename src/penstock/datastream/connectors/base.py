@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from penstock.datastream.connectors._start_from import StartFrom
+from penstock.errors import UnsupportedFeatureError
+
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
@@ -28,6 +31,7 @@ __all__ = [
     "Source",
     "SourceReader",
     "Split",
+    "StartFrom",
     "StreamTransformer",
     "SupportsPreprocessing",
     "WriterContext",
@@ -182,6 +186,16 @@ class Source(ABC):
         whose one epoch reads everything, it is called before that until there is no more.
         """
         return ()
+
+    def starting_at(self, start: StartFrom) -> Source:
+        """This source, beginning to read at a position or a point in time.
+
+        Only for a job that has no position of it yet: one that goes on from a checkpoint goes on
+        where it was.
+        """
+        raise UnsupportedFeatureError.of(
+            f"{type(self).__name__} from {start}", "it can only be read from its beginning"
+        )
 
     @abstractmethod
     def create_reader(self, context: InitContext) -> SourceReader:

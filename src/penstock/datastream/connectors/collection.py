@@ -12,6 +12,7 @@ from penstock.datastream.connectors.base import (
     Source,
     SourceReader,
     Split,
+    StartFrom,
 )
 from penstock.errors import CheckpointMismatchError
 
@@ -37,6 +38,12 @@ class CollectionSource(Source):
         if not all(isinstance(split.data, list) for split in stored):
             raise CheckpointMismatchError.other_source("a collection", "keep the source")
         return current
+
+    def starting_at(self, start: StartFrom) -> Source:
+        """From the value with this index on."""
+        if start.at_position is None:
+            return super().starting_at(start)
+        return CollectionSource(self.values[start.at_position :])
 
     def create_reader(self, context: InitContext) -> SourceReader:
         return _ListReader()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from penstock.datastream.connectors.base import (
     Source,
     SourceReader,
     Split,
+    StartFrom,
 )
 from penstock.errors import CheckpointMismatchError, InvalidArgumentError
 
@@ -60,14 +62,17 @@ class DataGeneratorSource(Source):
         self.generator = generator
         self.count = count
         self.rate = rate
+        self.first = 0
 
     @property
     def boundedness(self) -> Boundedness:
         return Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else Boundedness.BOUNDED
 
     def create_splits(self, parallelism: int) -> list[Split]:
-        parts = parallelism if self.count is None else min(parallelism, self.count)
-        return [Split(str(i), (i, parts), (i, None)) for i in range(parts)]
+        left = parallelism if self.count is None else max(0, self.count - self.first)
+        parts = min(parallelism, left)
+        first = self.first
+        return [Split(str(i), (first + i, parts), (first + i, None)) for i in range(parts)]
 
     def resume(self, stored: list[Split], current: list[Split]) -> list[Split]:
         """The same cuts; if there are more records now, those that were at their end go on."""
@@ -76,6 +81,14 @@ class DataGeneratorSource(Source):
                 f"a generator of {self.count} records in {len(current)} splits", "keep the count"
             )
         return current
+
+    def starting_at(self, start: StartFrom) -> Source:
+        """From the record with this index on."""
+        if start.at_position is None:
+            return super().starting_at(start)
+        moved = copy.copy(self)
+        moved.first = start.at_position
+        return moved
 
     def create_reader(self, context: InitContext) -> SourceReader:
         return _GeneratorReader(self, context)

@@ -11,6 +11,7 @@ from penstock.datastream.connectors.base import (
     Source,
     SourceReader,
     Split,
+    StartFrom,
 )
 from penstock.errors import CheckpointMismatchError, InvalidArgumentError
 
@@ -56,6 +57,12 @@ class NumberSequenceSource(Source):
                 f"a sequence from {self.start} to {self.end}", "keep the bounds"
             )
         return stored
+
+    def starting_at(self, start: StartFrom) -> Source:
+        """From this number on."""
+        if start.at_position is None:
+            return super().starting_at(start)
+        return NumberSequenceSource(start.at_position, self.end)
 
     def create_reader(self, context: InitContext) -> SourceReader:
         return _RangeReader()

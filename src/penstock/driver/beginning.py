@@ -1,0 +1,82 @@
+"""Which epoch a job begins from: its own newest, that of a savepoint, or none."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+from penstock import options
+from penstock.common.configuration import Configuration
+from penstock.driver.seeding import has_begun_from, seed
+from penstock.errors import CheckpointMismatchError, SnapshotNotFoundError
+from penstock.runtime.physical import JobSettings
+from penstock.storage.checkpoint_log import CheckpointLog
+from penstock.storage.filesystem import filesystem_for
+from penstock.storage.manifest import Manifest
+from penstock.storage.snapshot import Snapshot, open_snapshot
+from penstock.storage.trust import check_trust
+
+_log = logging.getLogger("penstock")
+
+
+Check = Callable[[Manifest, str], object]
+"""Refuses an epoch that the program cannot go on from; the path is for the message."""
+
+
+def beginning(
+    log: CheckpointLog, configuration: Configuration, settings: JobSettings, check: Check
+) -> Manifest | None:
+    """The epoch to go on from, as it was stored; call it with the lease held."""
+    newest = log.newest(settings.job_id)
+    path = configuration.get(options.RECOVERY_PATH)
+    if path is not None:
+        if settings.batch:
+            raise CheckpointMismatchError.batch_from_snapshot(path)
+        snapshot = _to_begin_from(newest, path, configuration.get(options.RECOVERY_ANEW))
+        if snapshot is not None:
+            check(snapshot.manifest, snapshot.path)  # before anything is written
+            return _begun(log, configuration, settings, newest, snapshot)
+    if newest is None:
+        return None
+    if settings.batch and not newest.final:
+        raise CheckpointMismatchError.of_streaming(log.layout.root, newest.epoch)
+    if log.fs.exists(log.layout.committed(newest.epoch)):
+        # Not once more: by now somebody may have taken away what was made visible.
+        return replace(newest, committables={})
+    return newest
+
+
+def _to_begin_from(newest: Manifest | None, path: str, anew: bool) -> Snapshot | None:
+    """The snapshot at the path; None if the job has begun from it already, and is to go on."""
+    try:
+        snapshot = open_snapshot(path)
+    except SnapshotNotFoundError:
+        origin = None if newest is None else newest.origin
+        if anew or origin is None or origin.path != os.path.abspath(filesystem_for(path)[1]):
+            raise
+    else:
+        if anew or not has_begun_from(newest, snapshot):
+            return snapshot
+    _log.warning(
+        "the job has begun from %s already, and goes on from its newest checkpoint; "
+        "%s: true starts it there again",
+        path,
+        options.RECOVERY_ANEW.key,
+    )
+    return None
+
+
+def _begun(
+    log: CheckpointLog,
+    configuration: Configuration,
+    settings: JobSettings,
+    newest: Manifest | None,
+    snapshot: Snapshot,
+) -> Manifest:
+    check_trust(snapshot, configuration.get(options.TRUST_PICKLE))
+    snapshot.check_files()
+    given = configuration.get(options.RECOVERY_RESET_SOURCES) or ""
+    reset = frozenset(uid.strip() for uid in given.split(",") if uid.strip())
+    return seed(log, newest, snapshot, settings.job_id, settings.job_name, reset)

@@ -1,0 +1,243 @@
+"""Savepoints of a running job: a copy of one epoch in a directory of its own.
+
+Every epoch is a checkpoint, so there is always one to copy: the last whose output the sinks have
+committed. The copy is made in a thread of its own, while the job goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+
+from penstock.driver.spark_checkpoint import export_spark
+from penstock.errors import SavepointError
+from penstock.runtime.physical import PhysicalPlan
+from penstock.state.key_groups import key_group_range
+from penstock.storage.checkpoint_layout import STATE, CheckpointLayout, image_name
+from penstock.storage.crash_points import reach
+from penstock.storage.file_info import FileInfo
+from penstock.storage.filesystem import FileSystem, filesystem_for
+from penstock.storage.images import write_image
+from penstock.storage.manifest import (
+    ChainLink,
+    LoopState,
+    Manifest,
+    SubtaskState,
+    VertexState,
+)
+from penstock.storage.snapshot import SAVEPOINT_MANIFEST
+from penstock.storage.table_file import check_file
+from penstock.storage.trust import sign
+
+_log = logging.getLogger("penstock")
+
+_RETRY_SECONDS = 0.01
+
+Hold = Callable[[Collection[str]], AbstractContextManager[None]]
+"""Keeps state files from being dropped while they are copied."""
+
+
+@dataclass
+class _Request:
+    directory: str
+    result: Future[str] = field(default_factory=Future)
+
+
+class Savepoints:
+    """Takes requests for savepoints of one job and carries them out, one at a time."""
+
+    def __init__(self, job_name: str, job_id: str, layout: Callable[[], CheckpointLayout]) -> None:
+        self._name = job_name
+        self._job_id = job_id
+        self._layout = layout
+        self._lock = threading.Lock()
+        self._waiting: list[_Request] = []
+        self._threads: list[threading.Thread] = []
+        self._closed: str | None = None
+        self._settled: Callable[[], Manifest | None] = lambda: None
+        self._hold: Hold | None = None
+
+    def begin(self, settled: Callable[[], Manifest | None], hold: Hold) -> None:
+        """The job runs. `settled` gives the newest epoch with nothing left to commit."""
+        with self._lock:
+            self._settled, self._hold = settled, hold
+
+    def request(self, directory: str) -> Future[str]:
+        """A savepoint below this directory: its path, when it is complete."""
+        request = _Request(directory)
+        with self._lock:
+            if self._closed is not None:
+                request.result.set_exception(SavepointError.job_ended(self._name, self._closed))
+            else:
+                self._waiting.append(request)
+        self.serve()
+        return request.result
+
+    def serve(self) -> None:
+        """Carry out what is waiting, if there is an epoch; called after each."""
+        if not self._waiting:
+            return
+        with self._lock:
+            if self._hold is None or self._settled() is None:
+                return
+            requests, self._waiting = self._waiting, []
+            work = threading.Thread(
+                target=self._work, args=(requests, self._hold), name="penstock savepoint"
+            )
+            self._threads.append(work)
+        work.start()
+
+    def take_now(self, directory: str, manifest: Manifest) -> str:
+        """A savepoint of an epoch, made in this thread."""
+        return write_savepoint(self._layout(), manifest, self._job_id, directory)
+
+    def close(self, status: str) -> None:
+        """The job has ended: finish what is under way, refuse what is waiting."""
+        with self._lock:
+            self._closed = status
+            left, self._waiting = self._waiting, []
+        for request in left:
+            request.result.set_exception(SavepointError.job_ended(self._name, status))
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self, requests: list[_Request], hold: Hold) -> None:
+        for request in requests:
+            try:
+                path = self._taken(request.directory, hold)
+            except BaseException as error:
+                _log.warning("no savepoint of job %s: %s", self._name, error)
+                request.result.set_exception(error)
+            else:
+                request.result.set_result(path)
+
+    def _taken(self, directory: str, hold: Hold) -> str:
+        layout = self._layout()
+        while True:
+            manifest = self._settled()
+            if manifest is None:  # an epoch has just come; its output is being committed
+                time.sleep(_RETRY_SECONDS)
+                continue
+            paths = [file.path for file in manifest.files()]
+            with hold(paths):
+                # Before they were held, another epoch may have made them superfluous.
+                fs = filesystem_for(layout.root)[0]
+                if self._settled() is manifest or all(fs.exists(layout.full(p)) for p in paths):
+                    return self.take_now(directory, manifest)
+
+
+def blank_manifest(plan: PhysicalPlan) -> Manifest:
+    """What a job is before its first epoch."""
+    return Manifest(
+        job_id=plan.settings.job_id,
+        job_name=plan.settings.job_name,
+        epoch=0,
+        base=None,
+        batch=None,
+        offsets=None,
+        created=int(time.time() * 1000),
+        vertices={
+            vertex.uid: VertexState(
+                tuple(operator.uid for operator in vertex.operators),
+                vertex.parallelism,
+                vertex.max_parallelism,
+                (SubtaskState(""),) * vertex.parallelism,
+            )
+            for vertex in plan.vertices
+        },
+    )
+
+
+def write_savepoint(
+    layout: CheckpointLayout, manifest: Manifest, job_id: str, directory: str
+) -> str:
+    """Copy an epoch of a job into a new directory below `directory`; its path.
+
+    If that fails, nothing is left of it.
+    """
+    fs, parent = filesystem_for(directory)
+    token = secrets.token_hex(6)
+    root = os.path.join(parent, f"savepoint-{job_id}-{token}")
+    try:
+        saved = _copied(fs, layout, manifest, root, token)
+        sources, seed = CheckpointLayout(root).sources, CheckpointLayout(root).spark
+        fs.copy_tree(layout.sources, sources)
+        export_spark(fs, layout, manifest, seed)
+        data = saved.to_bytes()
+        sign(fs, root, data)
+        reach("savepoint.before_manifest")
+        fs.create_exclusive(os.path.join(root, SAVEPOINT_MANIFEST), data)
+    except BaseException:
+        fs.delete_tree(root)
+        raise
+    _log.info("savepoint of epoch %d at %s", manifest.epoch, root)
+    return root
+
+
+def _copied(
+    fs: FileSystem, layout: CheckpointLayout, manifest: Manifest, root: str, token: str
+) -> Manifest:
+    """Write state and records in loops; the manifest that names them."""
+    vertices = {
+        uid: replace(
+            vertex,
+            subtasks=tuple(
+                _subtask(
+                    fs, layout, manifest.epoch, uid, vertex, index, root, token, manifest.final
+                )
+                for index in range(len(vertex.subtasks))
+            ),
+        )
+        for uid, vertex in manifest.vertices.items()
+    }
+    loops = {
+        uid: LoopState(loop.records, tuple(_copy(fs, layout, f, root) for f in loop.files))
+        for uid, loop in manifest.loops.items()
+    }
+    return replace(
+        manifest,
+        vertices=vertices,
+        loops=loops,
+        committables={},
+        savepoint=True,
+        final=False,
+        origin=None,
+        base=None,
+    )
+
+
+def _subtask(
+    fs: FileSystem,
+    layout: CheckpointLayout,
+    epoch: int,
+    uid: str,
+    vertex: VertexState,
+    index: int,
+    root: str,
+    token: str,
+    ended: bool,
+) -> SubtaskState:
+    """`ended`: its time has come to an end, which is not so for who goes on."""
+    subtask = vertex.subtasks[index]
+    files = tuple(file for link in subtask.chain for file in link.files)
+    groups = key_group_range(index, vertex.max_parallelism, vertex.parallelism)
+    chain: tuple[ChainLink, ...] = ()
+    if files:
+        name = image_name(epoch, uid, index, token)
+        image = write_image(fs, layout.root, files, groups, fs, root, STATE, name)
+        chain = (ChainLink(f"{epoch}-{token}", tuple(image)),) if image else ()
+    return replace(subtask, token="", chain=chain, watermark=None if ended else subtask.watermark)
+
+
+def _copy(fs: FileSystem, layout: CheckpointLayout, file: FileInfo, root: str) -> FileInfo:
+    target = os.path.join(root, file.path)
+    fs.copy(layout.full(file.path), target)
+    check_file(fs, root, file)
+    return file
