@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 import versioned_count
 from counting_jobs import CountingJobs
-from gated import written
+from gated import await_true, written
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -34,7 +34,7 @@ from hypothesis.stateful import (
 )
 from versioned_count import Past, VersionedCount, line_of, state_of
 
-from penstock.common import Types
+from penstock.common import JobStatus, Types
 from penstock.driver import epoch_loop, savepoints, seeding
 from penstock.errors import SnapshotNotFoundError
 from penstock.state.keys import decode_key
@@ -116,7 +116,8 @@ class History(RuleBasedStateMachine):
     def settle(self) -> None:
         """Until the job has written what it is to write."""
         if self.job is not None:
-            self.jobs.await_output("out", sorted(self.output), 10)
+            await_true(lambda: self.job.get_job_status().result() is not JobStatus.CREATED)
+            self.jobs.await_output("out", sorted(self.output))
         self.learn_epochs()
 
     def learn_epochs(self) -> None:
@@ -148,7 +149,7 @@ class History(RuleBasedStateMachine):
         with dying(epoch_loop, f"driver.{place}", lambda: versioned_count.newest_number == last):
             before = self.past
             lines = self.read(numbers)
-            assert isinstance(self.job.get_job_execution_result().exception(20), Died)
+            assert isinstance(self.job.get_job_execution_result().exception(60), Died)
         self.ended()
         if place == "before_manifest":
             self.past = before
@@ -163,7 +164,7 @@ class History(RuleBasedStateMachine):
         """Stop it, with its checkpoint kept."""
         self.ensure_running()
         self.settle()
-        self.job.cancel().result(20)
+        self.job.cancel().result(60)
         self.ended()
 
     @rule(numbers=st.integers(0, 2 * LONGEST_EPOCH))
@@ -171,7 +172,7 @@ class History(RuleBasedStateMachine):
         """While it reads: what is in it shows when it is there."""
         self.ensure_running()
         self.output += self.read(numbers)
-        path = self.job.trigger_savepoint().result(20)
+        path = self.job.trigger_savepoint().result(60)
         self.settle()
         self.known.append(Known(path, self.past[: position(path)]))
         assert stored_counts(path) == state_of(self.known[-1].past)
@@ -182,7 +183,7 @@ class History(RuleBasedStateMachine):
         self.settle()
         before = len(self.past)
         lines = self.read(numbers)
-        path = self.job.stop_with_savepoint(drain).result(20)
+        path = self.job.stop_with_savepoint(drain).result(60)
         self.ended()
         reached = position(path)
         self.output += lines[: reached - before]
@@ -199,7 +200,7 @@ class History(RuleBasedStateMachine):
         self.settle()
         before = sorted(os.listdir(self.root / "savepoints")) if self.known else []
         with dying(savepoints, "savepoint.before_manifest"):
-            assert isinstance(self.job.trigger_savepoint().exception(20), Died)
+            assert isinstance(self.job.trigger_savepoint().exception(60), Died)
         found = self.root / "savepoints"
         assert (sorted(os.listdir(found)) if found.exists() else []) == before
 
@@ -233,7 +234,7 @@ class History(RuleBasedStateMachine):
         if dies:
             with dying(seeding, "driver.before_seed"):
                 self.start(path, **ANEW)
-                assert isinstance(self.job.get_job_execution_result().exception(20), Died)
+                assert isinstance(self.job.get_job_execution_result().exception(60), Died)
             self.ended()
         self.start(path, **ANEW)
         self.settle()
