@@ -15,6 +15,7 @@ from bench import (
     machine,
     report,
     restart,
+    savepoints,
     state_scale,
     timers,
     windows,
@@ -28,6 +29,7 @@ _BENCHMARKS: dict[str, Callable[[Options], Report]] = {
     "epoch_cost": epoch_cost.measure,
     "state_scale": state_scale.measure,
     "restart": restart.measure,
+    "savepoints": savepoints.measure,
 }
 _RESULTS = Path(__file__).parent / "results"
 
@@ -66,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, smaller state")
     parser.add_argument(
-        "--smoke", action="store_true", help="hardly any input: only whether windows, timers run"
+        "--smoke", action="store_true", help="hardly any input: only whether it runs"
     )
     parser.add_argument("--full", action="store_true", help="also a state of several gigabytes")
     parser.add_argument("--out", type=Path, default=_RESULTS, help="where results are written")

@@ -29,13 +29,12 @@ def environment(params: Params, settings: dict[str, Any] | None = None) -> Any:
         "state.backend.local-dir": f"{params['scratch']}/stores",
         "penstock.job-id": "bench",
         "penstock.spark.master": MASTER,
+        "parallelism.default": PARALLELISM,
         **(settings or {}),
     }
     for key, value in wanted.items():
         configuration.set_string(key, str(value))
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(PARALLELISM)
-    return env
+    return StreamExecutionEnvironment.get_execution_environment(configuration)
 
 
 def files_stream(spark: SparkSession, params: Params) -> DataFrame:

@@ -6,7 +6,7 @@ import random
 from typing import Any, NamedTuple
 
 from bench.functions import CountingSink, Remember, number_of
-from bench.jobs import environment
+from bench.jobs import PARALLELISM, environment
 from bench.measure import Params
 from penstock.datastream.connectors.base import (
     Boundedness,
@@ -86,7 +86,7 @@ def _records(keys: Any, payload: int) -> list[tuple[int, bytes]]:
     return [(key, make(payload)) for key in keys]
 
 
-def touching_job(params: Params) -> Any:
+def touching_job(params: Params, settings: dict[str, str] | None = None) -> Any:
     """The environment with the job in it."""
     env = environment(
         params,
@@ -94,6 +94,8 @@ def touching_job(params: Params) -> Any:
             "state.backend.type": params["backend"],
             "penstock.state.cache-entries": params.get("cache_entries", 200_000),
             "penstock.source.max-records-per-epoch": params.get("load", 125_000),
+            "parallelism.default": params.get("parallelism", PARALLELISM),
+            **(settings or {}),
         },
     )
     source = TouchSource(params["keys"], params["touched"], params["rounds"], params["payload"])

@@ -1,6 +1,7 @@
 """Settings for all tests."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -8,6 +9,16 @@ from hypothesis import settings
 # A machine that is busy otherwise is no failure. What is found in CI must be found again there.
 settings.register_profile("penstock", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("penstock")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test job is to be seen among the user's; processes that tests start inherit it."""
+    with pytest.MonkeyPatch.context() as patch:
+        # Short, as a home is: sockets have short paths.
+        patch.setenv("PENSTOCK_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+        patch.delenv("PENSTOCK_CONF", raising=False)
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

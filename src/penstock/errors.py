@@ -435,6 +435,13 @@ class CheckpointMismatchError(CheckpointError):
         )
 
     @classmethod
+    def no_savepoint(cls, path: str, job_id: str) -> CheckpointMismatchError:
+        return cls(
+            f"{path} is a checkpoint of job {job_id!r}, which deletes it itself; only savepoints "
+            "are disposed of: give the directory of one"
+        )
+
+    @classmethod
     def batch_from_snapshot(cls, path: str) -> CheckpointMismatchError:
         return cls(
             f"a job in BATCH mode reads all of its input anew and cannot start from {path}; "
@@ -574,6 +581,54 @@ class JobCancelledError(PenstockError, RuntimeError):
     @classmethod
     def of(cls, job: str) -> JobCancelledError:
         return cls(f"job {job!r} was cancelled")
+
+
+class JobNotFoundError(PenstockError, LookupError):
+    """No job has this name or id, or several have."""
+
+    @classmethod
+    def of(cls, wanted: str, running: list[str]) -> JobNotFoundError:
+        there = f"running are {', '.join(running)}" if running else "none of yours is running"
+        return cls(f"there is no job {wanted!r}; {there}")
+
+    @classmethod
+    def ambiguous(cls, wanted: str, found: list[str]) -> JobNotFoundError:
+        return cls(f"{wanted!r} may be any of {', '.join(found)}; give more of its run id")
+
+
+class JobUnreachableError(PenstockError, ConnectionError):
+    """A job cannot be asked, or gives no answer."""
+
+    @classmethod
+    def of(cls, job: str, pid: int, reason: str) -> JobUnreachableError:
+        return cls(
+            f"job {job!r} (process {pid}) does not answer: {reason}; `penstock list` shows what is "
+            "running, and the program's own output what became of it"
+        )
+
+    @classmethod
+    def elsewhere(cls, job: str, host: str, pid: int, here: bool) -> JobUnreachableError:
+        if here:
+            return cls(
+                f"job {job!r} (process {pid}) does not listen, since it could not make a socket in "
+                "its user's state directory; stop it by kill -INT"
+            )
+        return cls(
+            f"job {job!r} runs on {host}, and only its processes can talk to it; log in there"
+        )
+
+
+class RemoteJobError(PenstockError, RuntimeError):
+    """A running job was asked for something, and refused or failed to do it."""
+
+    type_name: str = ""
+    """The name of the error's type, as it was raised in the job's process."""
+
+    @classmethod
+    def of(cls, job: str, type_name: str, message: str) -> RemoteJobError:
+        error = cls(f"job {job!r}: {message}")
+        error.type_name = type_name
+        return error
 
 
 class JobFailedError(PenstockError, RuntimeError):

@@ -445,6 +445,12 @@ def nearest_key(key: str) -> str | None:
     return near[0] if near else None
 
 
+def mistyped(key: str) -> str | None:
+    """The known key, if one that is not ours is so near that it can hardly be meant otherwise."""
+    near = difflib.get_close_matches(key, _OPTIONS, n=1, cutoff=0.9)
+    return near[0] if near else None
+
+
 def reject_unknown_keys(keys: Iterable[str]) -> None:
     """Raise for the first key that claims to be Penstock's and is none; others are not ours."""
     for key in keys:

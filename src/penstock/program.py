@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from types import ModuleType, TracebackType
 
 from penstock import compat
-from penstock.errors import InvalidArgumentError
+from penstock.cli.exit_codes import CANCELLED, code_of_program
+from penstock.errors import InvalidArgumentError, JobCancelledError
 
-_FAILED = 1
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -35,10 +35,14 @@ def run_program(path: str, arguments: Sequence[str] = (), as_pyflink: bool = Fal
     sys.path[0] = os.path.dirname(os.path.realpath(path))
     try:
         exec(compile(source, main.__file__, "exec"), main.__dict__)
+    except JobCancelledError as error:
+        # Somebody has asked for it, and knows why: where the program waited is no news.
+        print(f"penstock: {error}", file=sys.stderr)
+        return CANCELLED
     except Exception as error:
         shown = error.with_traceback(_without_us(error.__traceback__))
         sys.excepthook(type(error), shown, shown.__traceback__)
-        return _FAILED
+        return code_of_program(error)
     return 0
 
 

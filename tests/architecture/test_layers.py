@@ -17,8 +17,8 @@ SRC = Path(__file__).parents[2] / "src"
 # From the bottom up; a module belongs to the entry with the longest matching name.
 LAYERS = [
     {"penstock", "penstock.version", "penstock.common", "penstock.errors", "penstock.metrics",
-     "penstock.options", "penstock.compat", "penstock.deprecation", "penstock.pyflink_names",
-     "penstock.refusals", "penstock.datastream"},
+     "penstock.options", "penstock.launch", "penstock.config_file", "penstock.compat",
+     "penstock.deprecation", "penstock.pyflink_names", "penstock.refusals", "penstock.datastream"},
     {"penstock.storage"},
     {"penstock.state"},
     {"penstock.graph", "penstock.runtime"},
@@ -37,7 +37,7 @@ LAYERS = [
      "penstock.datastream.split_stream",
      "penstock.datastream.derived_streams", "penstock.datastream.async_data_stream"},
     {"penstock.cli", "penstock.program", "penstock.rest", "penstock.testing", "penstock.demo",
-     "penstock.__main__"},
+     "penstock.state_processor", "penstock.__main__"},
 ]  # fmt: skip
 FLUENT = 6
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -46,6 +46,7 @@ SPARK_MAY_BE_IMPORTED_BY = (
     "penstock.driver.spark_",
     "penstock.datastream.spark_",
     "penstock.datastream.connectors.spark",
+    "penstock.state_processor.spark_",
 )
 
 

@@ -36,8 +36,11 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
 )
 from penstock.errors import CheckpointMismatchError, PenstockError
+from penstock.runtime import vertex_task
 
 KEYS = 20
+# Epochs take long on Spark.
+FEW = {"penstock.source.max-records-per-epoch": "20"}
 
 local = pytest.mark.parametrize("executor", ["local"], indirect=True)
 
@@ -189,8 +192,8 @@ def of_both_versions(
 ) -> list[Any]:
     """What the second version reads, one result for each record that is left."""
     with pytest.raises(PenstockError, match="half-way"):
-        list(job(restartable_env(), before, content, limit=40, **more).execute_and_collect())
-    found = list(job(restartable_env(), after, **more).execute_and_collect())
+        list(job(restartable_env(FEW), before, content, limit=40, **more).execute_and_collect())
+    found = list(job(restartable_env(FEW), after, **more).execute_and_collect())
     assert {key for key, _ in found} == set(range(KEYS))
     return [read for _, read in found]
 
@@ -286,18 +289,18 @@ def test_a_state_that_a_subtask_has_not_met_yet(restartable_env: Any) -> None:
 
     class Later(Keeps):
         def process_element(self, value: int, ctx: Any) -> Any:
-            if value < KEYS or value == 40 or value > 50:
+            if value < KEYS or value == 40 or value > 41:
                 yield from super().process_element(value, ctx)
             else:
                 yield ctx.get_current_key(), None
 
     before, after = value(Types.INT()), value(Types.DOUBLE())
-    more = {"keep": Later, "lazily": True}
+    more = {"keep": Later, "lazily": True, "until": 44}
     with pytest.raises(PenstockError, match="half-way"):
-        list(job(restartable_env(), before, 3, limit=40, **more).execute_and_collect())
+        list(job(restartable_env(FEW), before, 3, limit=40, **more).execute_and_collect())
     env = restartable_env({"penstock.source.max-records-per-epoch": "1"})
     found = list(job(env, after, **more).execute_and_collect())
-    assert {key for key, read in found if read is not None} == {0, *range(11, KEYS)}
+    assert {key for key, read in found if read is not None} == {0, 2, 3}
     assert {type(read) for _, read in found} == {float, type(None)}
 
 
@@ -314,8 +317,12 @@ def test_another_parallelism_at_the_same_time(restartable_env: Any, parallelism:
 
 @local
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-def test_what_is_written_early_is_as_it_was_written(restartable_env: Any, backend: str) -> None:
-    """An epoch whose changes outgrow memory puts some of them beside the stored ones."""
+def test_what_is_written_early_is_as_it_was_written(
+    restartable_env: Any, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    """An epoch whose changes outgrow memory puts some of them beside the stored ones, and rewrites
+    those in several parts."""
+    monkeypatch.setattr(vertex_task, "_LEAST_AT_ONCE", 3)
 
     class Adds(Keeps):
         def process_element(self, value: int, ctx: Any) -> Any:
@@ -492,7 +499,7 @@ class Notes(MapFunction, CheckpointedFunction):
 
 
 def noting(env: Any, method: str, descriptor: Any, content: Any, limit: int) -> Any:
-    numbers = env.from_collection(list(range(40))).uid("numbers").rebalance()
+    numbers = env.from_collection(list(range(60))).uid("numbers").rebalance()
     return numbers.map(Notes(method, descriptor, content, limit)).uid("notes")
 
 
@@ -513,11 +520,11 @@ def test_operator_state(
         return ListStateDescriptor("noted", type_info)
 
     with pytest.raises(PenstockError, match="half-way"):
-        list(noting(restartable_env(), method, of(before), 3, 30).execute_and_collect())
+        list(noting(restartable_env(FEW), method, of(before), 3, 30).execute_and_collect())
     # Twice: what the first of them has stored must be of the new type, too.
     with pytest.raises(PenstockError, match="half-way"):
-        list(noting(restartable_env(), method, of(after), None, 35).execute_and_collect())
-    found = list(noting(restartable_env(), method, of(after), None, 40).execute_and_collect())
+        list(noting(restartable_env(FEW), method, of(after), None, 50).execute_and_collect())
+    found = list(noting(restartable_env(FEW), method, of(after), None, 60).execute_and_collect())
     assert found
     assert all(read == expected for read in found)
     assert all(

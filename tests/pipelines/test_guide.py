@@ -21,6 +21,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide"
         "iterations.md",
         "operator-state.md",
         "runtime-modes.md",
+        "savepoint-format.md",
         "savepoints.md",
         "side-inputs.md",
         "splitting.md",

@@ -15,6 +15,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from penstock.driver import registry
+
 _HOME = Path(pyspark.__file__).parent
 _JOB = Path(__file__).parent / "jobs" / "submitted_job.py"
 _READY = ("registered with master", "I have been elected leader")
@@ -35,7 +37,7 @@ def _environment() -> dict[str, str]:
         "SPARK_HOME": str(_HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(_SOURCES),
+        "PYTHONPATH": os.pathsep.join([str(_SOURCES), os.environ.get("PYTHONPATH", "")]),
     }
 
 
@@ -76,14 +78,30 @@ def master(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.cluster
 @pytest.mark.slow
 def test_a_program_runs_unchanged_on_a_cluster(master: str, tmp_path: Path) -> None:
+    """Application mode: the driver is the program, and its settings are in a file."""
+    settings = tmp_path / "config.yaml"
+    settings.write_text(f"""\
+parallelism.default: 2
+pipeline.max-parallelism: 64
+execution.checkpointing.dir: {tmp_path / "checkpoints"}
+penstock.source.max-records-per-epoch: 200
+""")
     command = [
         str(_HOME / "bin" / "spark-submit"),
         *("--master", master, "--executor-memory", "512m", "--conf", "spark.ui.enabled=false"),
-        *(str(_JOB), str(tmp_path / "checkpoints")),
+        str(_JOB),
     ]
     done = subprocess.run(
-        command, capture_output=True, text=True, env=_environment(), timeout=150, check=False
+        command,
+        capture_output=True,
+        text=True,
+        env={**_environment(), "PENSTOCK_CONF": str(settings)},
+        timeout=150,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    counted = f"counted {[(key, 200) for key in range(5)]} {master}"
+    counted = f"counted {[(key, 200) for key in range(5)]} {master} 64"
     assert counted in done.stdout.splitlines()
+    job = registry.ended()[-1]
+    assert (job.name, job.executor, job.outcome) == ("submitted", "spark", "FINISHED")
+    assert job.root == str(tmp_path / "checkpoints" / "submitted")

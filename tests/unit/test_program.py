@@ -57,6 +57,6 @@ def test_its_exit_code_is_ours(tmp_path: Path) -> None:
 
 def test_no_such_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = tmp_path / "missing.py"
-    assert main(["run", str(missing)]) == 1
+    assert main(["run", str(missing)]) == 2  # as Python has it
     expected = f"penstock: cannot read the program {missing}: No such file or directory\n"
     assert capsys.readouterr().err == expected

@@ -51,7 +51,7 @@ class AvroSchema:
 
     @property
     def text(self) -> str:
-        return json.dumps(self._schema, sort_keys=True)
+        return _text(self._schema)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AvroSchema) and self._schema == other._schema
@@ -103,20 +103,6 @@ class GenericRecordAvroTypeInfo(TypeInformation):
         write, read = _codec(self._schema.text)
         return Plain(_nullable(write), _nullable(read))
 
-    def difference_from(self, written: Any) -> str | None:
-        """Why records of a schema, given as its JSON, cannot be read as these; None if they can."""
-        return first_difference(_parsed(_text(written)), _parsed(self._schema.text))
-
-    def resolving(self, written: Any) -> Callable[[Any], Any] | None:
-        """The function from records of a schema to these, both encoded; None if it is the same."""
-        before, now = _parsed(_text(written)), _parsed(self._schema.text)
-        canonical = _fastavro("schema").to_parsing_canonical_form
-        if canonical(before.schema) == canonical(now.schema):
-            return None
-        read_as = _fastavro().schemaless_reader
-        write, _ = _codec(self._schema.text)
-        return _nullable(lambda raw: write(read_as(BytesIO(raw), before.schema, now.schema)))
-
     def describe(self) -> dict[str, Any]:
         return {"kind": "avro", "schema": self._schema.schema}
 
@@ -127,6 +113,23 @@ class GenericRecordAvroTypeInfo(TypeInformation):
 def avro_type_of(description: Any) -> GenericRecordAvroTypeInfo:
     """The type whose description it is."""
     return GenericRecordAvroTypeInfo(AvroSchema(description["schema"]))
+
+
+def avro_difference(written: Any, declared: AvroSchema) -> str | None:
+    """Why records of a schema, given as its JSON, cannot be read by another; None if they can."""
+    return first_difference(_parsed(_text(written)), _parsed(declared.text))
+
+
+def avro_resolution(written: Any, declared: AvroSchema) -> Callable[[Any], Any] | None:
+    """The function from records of a schema, given as its JSON, to those of another, both
+    encoded; None if they are the same bytes."""
+    before, now = _parsed(_text(written)), _parsed(declared.text)
+    canonical = _fastavro("schema").to_parsing_canonical_form
+    if canonical(before.schema) == canonical(now.schema):
+        return None
+    read_as = _fastavro().schemaless_reader
+    write, _ = _codec(declared.text)
+    return _nullable(lambda raw: write(read_as(BytesIO(raw), before.schema, now.schema)))
 
 
 def _text(schema: Any) -> str:

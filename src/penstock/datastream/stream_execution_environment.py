@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from penstock import options
+from penstock import launch, options
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
@@ -49,6 +49,7 @@ from penstock.errors import InvalidArgumentError, InvalidProgramError
 from penstock.graph.location import user_location
 from penstock.graph.stream_graph import MAX_PARALLELISM, Edge, Node, StreamGraph
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
+from penstock.plan.svg import explain_svg
 from penstock.plan.translate import PlanDefaults
 from penstock.refusals import JavaHandle, refusing
 from penstock.runtime.operators.sinks import WriteSink
@@ -82,8 +83,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def get_execution_environment(
         configuration: Configuration | None = None,
     ) -> StreamExecutionEnvironment:
-        """An environment that runs on the active Spark session, or starts one on this machine."""
-        return StreamExecutionEnvironment(configuration)
+        """An environment that runs on the active Spark session, or starts one on this machine.
+
+        It begins with the settings of `penstock run` and of the file that PENSTOCK_CONF names; the
+        program's own stand above them.
+        """
+        base = launch.base_configuration()
+        return StreamExecutionEnvironment(launch.override(base, configuration or Configuration()))
 
     # Settings
 
@@ -93,7 +99,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def configure(self, configuration: Configuration) -> StreamExecutionEnvironment:
         """Take over settings; unknown ``penstock.*`` keys are refused."""
         options.reject_unknown_keys(configuration.key_set())
-        self._configuration.add_all(configuration)
+        launch.override(self._configuration, configuration)
         return self
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
@@ -325,8 +331,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return explain_json(self._plan())
 
     def explain(self, format: str = "text") -> str:
-        """The plan as text, JSON or a Mermaid diagram."""
-        formats = {"text": explain_text, "json": explain_json, "mermaid": explain_mermaid}
+        """The plan as text, JSON, a Mermaid diagram or a drawing (svg)."""
+        formats = {
+            "text": explain_text,
+            "json": explain_json,
+            "mermaid": explain_mermaid,
+            "svg": explain_svg,
+        }
         if format not in formats:
             raise InvalidArgumentError.of("format", f"one of {sorted(formats)}", format)
         return formats[format](self._plan())
@@ -340,6 +351,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         collectors: dict[int, Callable[[list[Committable]], None]] | None = None,
     ) -> RunningJob:
         job = self._job(job_name, collectors or {})
+        if instead := launch.current().instead_of_running:
+            instead(job)
         self._submitted.update(node.id for node in self._pending())
         return RunningJob(job)
 

@@ -18,6 +18,7 @@ from rich.live import Live
 from penstock import options
 from penstock.common.configuration import Configuration
 from penstock.common.job_status import JobStatus
+from penstock.common.user_directory import user_directory
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.demo.board import BOARDS, Board
 from penstock.demo.display import live_view, plain_line
@@ -53,9 +54,8 @@ class DemoSettings:
 
 def default_directory() -> str:
     """The same place at every start, so that a second start finds the first one's checkpoints."""
-    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    if os.access(os.path.expanduser("~"), os.W_OK):
-        return os.path.join(home, "penstock", "demo")
+    if "PENSTOCK_STATE_DIR" in os.environ or os.access(os.path.expanduser("~"), os.W_OK):
+        return os.path.join(user_directory(), "demo")
     return os.path.join(tempfile.gettempdir(), f"penstock-demo-{os.getuid()}")
 
 

@@ -24,6 +24,7 @@ from penstock.common.restart_strategy import restart_strategy_from
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.driver.adoption import adopt, max_parallelisms
+from penstock.driver.announcement import Announcement
 from penstock.driver.beginning import beginning
 from penstock.driver.committers import Commit, Committers
 from penstock.driver.dependencies import cached_files
@@ -151,16 +152,24 @@ class Job:
         self._savepoints = Savepoints(self.name, self.job_id, lambda: self._log.layout)
         self._log = CheckpointLog(self._fs, self.layout)
         self._stopping: _StopRequest | None = None
+        self._announcement = Announcement(self)
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """Whether its directory outlives this run, unless it is finished or given up."""
+        return not self._temporary
 
     def run(self) -> JobExecutionResult:
         """Run to the end, restarts included. Raises what ended it if it was not success."""
         started = time.monotonic()
         if self._temporary:
             os.mkdir(self._directory, 0o700)
+        failure: BaseException | None = None
         try:
             self._run()
-        except BaseException:
+        except BaseException as error:
             self.status = JobStatus.FAILED
+            failure = error
             raise
         finally:
             self._savepoints.close(self.status.name)
@@ -168,6 +177,8 @@ class Job:
                 self._stopping.fail(SavepointError.job_ended(self.name, self.status.name))
             if self._temporary:
                 shutil.rmtree(self._directory, ignore_errors=True)
+            # Not before the lease is given back: who waits for the end may start the job again.
+            self._announcement.end(failure)
         millis = int((time.monotonic() - started) * 1000)
         return JobExecutionResult(JobID(self.job_id), millis, {})
 
@@ -295,6 +306,7 @@ class Job:
 
     def _run(self) -> None:
         with Lease.acquire(self.layout.root, {"job": self.name}):
+            self._announcement.begin()
             self._remove_leftovers()
             self._log.remove_leftovers()
             base = self._base()

@@ -62,7 +62,7 @@ def seed(
         then = replace(then, fork=before.origin.fork)
     _seed_sources(log, snapshot, then, layout, reset_sources)
     manifest = replace(
-        _without(before, reset_sources),
+        without_sources(before, reset_sources),
         job_id=job_id,
         job_name=job_name,
         epoch=epoch,
@@ -113,7 +113,7 @@ def _seed_sources(
         export_spark(log.fs, then, snapshot.manifest, now.seed)
 
 
-def _without(manifest: Manifest, reset: frozenset[str]) -> Manifest:
+def without_sources(manifest: Manifest, reset: frozenset[str]) -> Manifest:
     """The manifest without what is known of some sources."""
     spark = tuple(s for s in manifest.spark_sources if s.uid not in reset)
     if not any(s.uid != CALLS for s in spark):

@@ -251,7 +251,7 @@ def _assemble(
         vertices.append(
             Vertex(
                 index=index,
-                uid=_vertex_uid(uids[head]),
+                uid=vertex_uid(uids[head]),
                 name=" -> ".join(n.name for n in chain),
                 level=levels[head],
                 parallelism=resolved[head].parallelism,
@@ -281,7 +281,7 @@ def _feedback_edge(
     )
 
 
-def _vertex_uid(uid: str) -> str:
+def vertex_uid(uid: str) -> str:
     """A uid as part of a file's name: what is not plain in it is replaced, and made distinct."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in uid)
     return plain if plain == uid else f"{plain}-{text_digest(uid)[:8]}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from penstock.common._type_avro import avro_difference, avro_resolution
 from penstock.common._type_base import converter_of
 from penstock.common._type_composite import NATIVE_KEYS
 from penstock.common.typeinfo import TypeInformation
@@ -177,11 +178,10 @@ def _fields(
 
 
 def _avro(stored: Mapping[str, Any], declared: Any, path: str) -> Step | None:
-    difference = declared.difference_from(stored["schema"])
+    difference = avro_difference(stored["schema"], declared.schema)
     if difference is not None:
         raise Incompatible(path, f"cannot be resolved: {difference}")
-    resolve: Step | None = declared.resolving(stored["schema"])
-    return resolve
+    return avro_resolution(stored["schema"], declared.schema)
 
 
 def _same(value: Any) -> Any:

@@ -53,7 +53,7 @@ T = TypeVar("T", bound=Table)
 K = TypeVar("K", bound=KeyedTable)
 
 
-def _kind(descriptor: StateDescriptor) -> str:
+def recorded_kind(descriptor: StateDescriptor) -> str:
     """What is recorded of a descriptor beside its type. A time to live is part of it, since its
     stamps are in the stored bytes; how long it is may change."""
     kind = type(descriptor).__name__.removesuffix("StateDescriptor").lower()
@@ -136,7 +136,7 @@ class KeyedState:
                     f"{known[0]!r} and {descriptor!r}; give each state its own name"
                 )
             return known[1]
-        self._go_on(name, _kind(descriptor), descriptor.type_info)
+        self._go_on(name, recorded_kind(descriptor), descriptor.type_info)
         state = self._make(descriptor, name, place)
         self._states[name] = (descriptor, state)
         return state
@@ -180,7 +180,7 @@ class KeyedState:
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""
         described = {
-            name: recorded_type(_kind(descriptor), descriptor.type_info)
+            name: recorded_type(recorded_kind(descriptor), descriptor.type_info)
             for name, (descriptor, _) in self._states.items()
         }
         return {**self._layouts, **described}

@@ -28,6 +28,7 @@ from penstock.errors import InvalidArgumentError
 
 _SAFE = re.compile(r"[A-Za-z0-9_.-]+")
 _NUMBERED_JSON = re.compile(r"(0|[1-9][0-9]*)\.json")
+_OF_A_FORK = re.compile(r"(?:spark|sources|seed)(?:-(?P<fork>.+))?")
 _STATE_FILE = re.compile(
     r"(?P<epoch>[0-9]+)_(?P<vertex>[A-Za-z0-9_.-]+)_(?P<subtask>[0-9]+)_(?P<token>[A-Za-z0-9]+)"
     r"\.(?P<kind>segment|image|merged|loop)(-(?P<part>[0-9]+))?\.parquet"
@@ -145,6 +146,12 @@ def parse_state_file(name: str) -> StateFileName | None:
         match["kind"],
         None if part is None else int(part),
     )
+
+
+def parse_fork(name: str) -> str | None:
+    """The fork that a directory in a job's directory belongs to, None for all that does not."""
+    match = _OF_A_FORK.fullmatch(name)
+    return None if match is None else match["fork"] or ""
 
 
 def parse_epoch(name: str) -> int | None:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 
-from penstock.errors import CheckpointCorruptError, CheckpointMismatchError
-from penstock.storage.checkpoint_layout import CheckpointLayout, parse_epoch, parse_state_file
+from penstock.errors import CheckpointCorruptError, CheckpointError, CheckpointMismatchError
+from penstock.storage.checkpoint_layout import (
+    STATE,
+    CheckpointLayout,
+    parse_epoch,
+    parse_fork,
+    parse_state_file,
+)
 from penstock.storage.filesystem import FileSystem
 from penstock.storage.manifest import Manifest
 
@@ -48,7 +54,8 @@ class CheckpointLog:
         self.fs.create_exclusive(self.layout.manifest(manifest.epoch), manifest.to_bytes())
 
     def remove_leftovers(self) -> None:
-        """Drop what earlier runs have left and no run needs: temporary files and their plans.
+        """Drop what earlier runs have left and no run needs: temporary files, their plans, tables
+        of side inputs, state files of attempts that came to nothing.
 
         Call it with the lease held, before the plan of this run is written. Tasks of an earlier run
         that are still under way fail by it; nothing waits for them.
@@ -56,9 +63,16 @@ class CheckpointLog:
         self.fs.delete_temporaries(self.layout.root)
         for name in self.fs.list(self.layout.plans):
             self.fs.delete(os.path.join(self.layout.plans, name))
+        self.fs.delete_tree(self.layout.side_inputs)
+        try:
+            manifests = [self.read(epoch) for epoch in self.epochs()]
+        except CheckpointError:
+            return  # whoever needs the damaged one shall be told; until then nothing is lost
+        self._drop_state({file.path for manifest in manifests for file in manifest.files()})
 
     def retire(self, retained: int, keep: set[str]) -> list[str]:
-        """Drop all manifests but the newest few, and state files that none of those names.
+        """Drop all manifests but the newest few, and what none of those names: state files, and
+        all that belongs to an earlier beginning of the job.
 
         Files of the newest epoch or later are left alone, whoever wrote them: an attempt that is
         under way has not been acknowledged yet. `keep` names further files that are in use.
@@ -69,14 +83,29 @@ class CheckpointLog:
         retained = max(retained, 1)
         kept, dropped = epochs[-retained:], epochs[:-retained]
         # Read first: if one to be kept is damaged, the older ones are still there.
-        needed = {file.path for epoch in kept for file in self.read(epoch).files()} | keep
+        manifests = [self.read(epoch) for epoch in kept]
         for epoch in dropped:
-            self.fs.delete(self.layout.manifest(epoch))
+            for path in (self.layout.manifest, self.layout.committed, self.layout.tried):
+                self.fs.delete(path(epoch))
+        self._drop_forks(
+            {manifest.origin.fork if manifest.origin else "" for manifest in manifests}
+        )
+        needed = {file.path for manifest in manifests for file in manifest.files()}
+        return self._drop_state(needed | keep, before=kept[-1])
+
+    def _drop_state(self, needed: set[str], before: int | None = None) -> list[str]:
         removed = []
         for name in self.fs.list(self.layout.state):
             parsed = parse_state_file(name)
-            path = os.path.join("state", name)
-            if parsed is not None and path not in needed and parsed.epoch < kept[-1]:
-                self.fs.delete(self.layout.full(path))
-                removed.append(path)
+            path = os.path.join(STATE, name)
+            if parsed is None or path in needed or (before is not None and parsed.epoch >= before):
+                continue
+            self.fs.delete(self.layout.full(path))
+            removed.append(path)
         return removed
+
+    def _drop_forks(self, needed: set[str]) -> None:
+        for name in self.fs.list(self.layout.root):
+            fork = parse_fork(name)
+            if fork is not None and fork not in needed:
+                self.fs.delete_tree(os.path.join(self.layout.root, name))

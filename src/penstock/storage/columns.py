@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, compress, pairwise
 from operator import add, gt, itemgetter
 from typing import Any, NamedTuple, cast
 
@@ -60,6 +60,17 @@ class Columns(NamedTuple):
             return self
         in_order = itemgetter(*sorted(range(len(keys)), key=keys.__getitem__))
         return Columns._make(in_order(column) for column in self)
+
+    def of_state(self, operator: str, state: str) -> Columns:
+        """The rows of one state."""
+        if len(set(self.operator)) == 1 == len(set(self.state)):
+            only = (self.operator[0], self.state[0]) == (operator, state)
+            return self if only else Columns.of(())
+        names = zip(self.operator, self.state, strict=True)
+        wanted = [pair == (operator, state) for pair in names]
+        if all(wanted):
+            return self
+        return Columns._make(list(compress(column, wanted)) for column in self)
 
     def row_groups(self, target: int) -> Iterator[Columns]:
         """Sorted rows in pieces of about this size: Arrow's offsets end at 2 GB, readers hold one

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.storage.columns import SCHEMA, binary_array, numbers
-from penstock.storage.entries import state_id, uvarint
+from penstock.storage.columns import SCHEMA, binary_array, from_arrow, numbers
+from penstock.storage.entries import Entry, state_id, uvarint
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import FileSystem
 from penstock.storage.row_groups import cut
@@ -101,6 +101,23 @@ class Merge:
     def _number(self, operators: list[str], names: list[str], pair: int) -> int:
         operator, name = divmod(pair, len(names))
         return self.states.setdefault((operators[operator], names[name]), len(self.states))
+
+
+def live_entries(
+    fs: FileSystem,
+    root: str,
+    files: Sequence[FileInfo],
+    key_groups: tuple[int, int] | None = None,
+    only: tuple[str, str] | None = None,
+) -> Iterator[Entry]:
+    """What the files of a subtask amount to, in order: without what was changed or removed since.
+
+    `only` takes one state of one operator, `key_groups` those of the subtask alone.
+    """
+    merge = Merge(fs, root, key_groups, tombstones=False)
+    for rows in merge.rows([file for file in files if only is None or only in file.states]):
+        columns = from_arrow(merge.finished(rows)[0])
+        yield from (columns if only is None else columns.of_state(*only)).entries()
 
 
 class _Run:

@@ -1,20 +1,11 @@
-"""A program as a user would hand it to spark-submit: it says nothing about where it runs."""
-
-import sys
+"""A program as a user would hand it to spark-submit: it says nothing about where it runs, nor where
+its checkpoints go."""
 
 from pyspark.sql import SparkSession
 
-from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 
-settings = Configuration.from_dict(
-    {
-        "execution.checkpointing.dir": sys.argv[1],
-        "penstock.source.max-records-per-epoch": "200",
-    }
-)
-env = StreamExecutionEnvironment.get_execution_environment(settings)
-env.set_parallelism(2)
+env = StreamExecutionEnvironment.get_execution_environment()
 counts = (
     env.from_sequence(1, 1000)
     .map(lambda number: (number % 5, 1))
@@ -23,4 +14,4 @@ counts = (
 )
 found = dict(counts.execute_and_collect("submitted"))
 master = SparkSession.active().sparkContext.master
-print("counted", sorted(found.items()), master, flush=True)
+print("counted", sorted(found.items()), master, env.get_max_parallelism(), flush=True)

@@ -16,22 +16,36 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import penstock
 
 _MOST_BYTES = 1 << 20
-_NOT_LOADED = ("spark", "penstock.__main__", "penstock.cli", "penstock.demo", "penstock.testing")
+_NOT_LOADED = (
+    "spark",
+    "penstock.__main__",
+    "penstock.cli",
+    "penstock.demo",
+    "penstock.state_processor",
+    "penstock.testing",
+)
 
 
 def load_penstock() -> None:
     """All of it but what is for Spark."""
-    for module in pkgutil.walk_packages(penstock.__path__, "penstock."):
-        if not any(part in module.name for part in _NOT_LOADED):
-            importlib.import_module(module.name)
+    _load(penstock.__path__, "penstock.")
     assert "pyspark" not in sys.modules
     assert threading.active_count() == 1, "a fork has only the thread that forks"
+
+
+def _load(path: Iterable[str], prefix: str) -> None:
+    for found in pkgutil.iter_modules(path, prefix):
+        if not any(part in found.name for part in _NOT_LOADED):
+            module = importlib.import_module(found.name)
+            if found.ispkg:
+                _load(module.__path__, f"{found.name}.")
 
 
 def serve(requests: socket.socket) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.common._type_avro import avro_difference
 from penstock.common.typeinfo import Types, from_description
 from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from penstock.errors import (
@@ -238,7 +239,7 @@ def values_of(schema: Any) -> list[Any]:
 def test_whatever_is_not_refused_is_read_by_fastavro(before, after):
     """Every branch of every union, one after the other."""
     written, read = avro(*before), avro(*after)
-    if read.difference_from(written.schema.schema) is not None:
+    if avro_difference(written.schema.schema, read.schema) is not None:
         return
     first = {name: values_of(schema)[0] for name, schema in before}
     for name, schema in before:

@@ -132,6 +132,6 @@ def test_errors_are_one_sentence(
     def fail(*arguments: Any) -> int:
         raise InvalidArgumentError("the rate is odd")
 
-    monkeypatch.setattr("penstock.cli.run_demo", fail)
-    assert main(["demo"]) == 1
+    monkeypatch.setattr("penstock.demo.run.run_demo", fail)
+    assert main(["demo"]) == 2
     assert capsys.readouterr().err == "penstock: the rate is odd\n"

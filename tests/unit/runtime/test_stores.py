@@ -57,8 +57,8 @@ def test_what_a_dead_writer_left_is_not_taken_for_state(settings):
     assert left.version() is None
     assert next(left.scan(b""))
     left.close()
-    store, rows = stores.store_at(settings, "v", 0, None, {"op"}, (0, 127))
-    assert (store.version(), list(store.scan(b"")), rows) == (None, [], 0)
+    store, caught_up = stores.store_at(settings, "v", 0, None, {"op"}, (0, 127))
+    assert (store.version(), list(store.scan(b"")), caught_up.rows) == (None, [], 0)
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])

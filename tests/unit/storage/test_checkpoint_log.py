@@ -57,8 +57,8 @@ def test_an_empty_directory_has_no_newest(log):
 
 def test_leftovers_of_earlier_runs_are_removed(log):
     kept = [segment(1), "epochs/1.json.claim", "sources/s/splits", "spark/.0.ab12.tmp"]
-    write(log, *kept, "plans/ab12.plan")
-    log.commit(manifest(1))
+    write(log, *kept, "plans/ab12.plan", "side/0.table", segment(1, "failed"), segment(2))
+    log.commit(manifest(1, segment(1)))
     for path in (
         log.layout.manifest(2),
         log.layout.full(segment(2)),

@@ -17,11 +17,11 @@ from penstock.runtime.operators.base import OpenOperator, OperatorHost, close_fu
 from penstock.runtime.operators.windows.evaluation import Evaluation
 from penstock.runtime.operators.windows.folding import Fold
 from penstock.runtime.operators.windows.lateness import LateRecords
-from penstock.runtime.operators.windows.namespaces import check_span
 from penstock.runtime.watermarks import WATERMARK, Control
 from penstock.state.keys import encode_key
 from penstock.state.panes import ElementPanes, PaneTable, in_element_panes, in_panes
 from penstock.state.rewriting import Lift
+from penstock.state.windows import check_span
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing

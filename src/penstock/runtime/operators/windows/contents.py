@@ -16,9 +16,9 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.window import Evictor, TimestampedValue
 from penstock.runtime.operators.base import OperatorHost, open_function, opened
-from penstock.runtime.operators.windows.namespaces import window_bytes
 from penstock.runtime.operators.windows.trigger_context import EvictorContext, move
 from penstock.state.namespaces import NamespaceScope
+from penstock.state.windows import window_bytes
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing

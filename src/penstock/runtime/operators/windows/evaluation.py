@@ -15,10 +15,10 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import MergingWindowAssigner
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.runtime.operators.base import OperatorHost, close_function, opened
-from penstock.runtime.operators.windows.namespaces import window_bytes
 from penstock.runtime.runtime_context import StatesByDescriptor
 from penstock.state.keyed_state import KeyedState, Place
 from penstock.state.namespaces import NamespaceScope
+from penstock.state.windows import window_bytes
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing

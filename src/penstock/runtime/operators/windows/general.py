@@ -22,10 +22,10 @@ from penstock.runtime.operators.windows.contents import Contents, EvictableConte
 from penstock.runtime.operators.windows.evaluation import Evaluation
 from penstock.runtime.operators.windows.lateness import LateRecords
 from penstock.runtime.operators.windows.merging import WindowSet
-from penstock.runtime.operators.windows.namespaces import window_bytes, window_of
 from penstock.runtime.operators.windows.trigger_context import AssignerContext, TriggerContext
 from penstock.runtime.watermarks import WATERMARK, Control
 from penstock.state.rewriting import Lift
+from penstock.state.windows import window_bytes, window_of
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing

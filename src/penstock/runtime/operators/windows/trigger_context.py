@@ -9,9 +9,9 @@ from penstock.datastream.window import Evictor, Trigger, WindowAssigner
 from penstock.errors import UnsupportedFeatureError
 from penstock.metrics import MetricGroup
 from penstock.runtime.operators.base import OperatorHost
-from penstock.runtime.operators.windows.namespaces import window_bytes
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.state.namespaces import NamespaceScope
+from penstock.state.windows import window_bytes
 
 
 class Clocks:

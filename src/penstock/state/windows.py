@@ -10,7 +10,7 @@ from penstock.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from penstock.errors import InvalidArgumentError
 from penstock.state.timers import MAX_TIME, MIN_TIME, TIMES, time_bytes, time_of
 
-_TIME, _COUNT, _GLOBAL, _OTHER = b"t", b"c", b"g", b"p"
+TIME_WINDOW, COUNT_WINDOW, GLOBAL_WINDOW, _OTHER = b"t", b"c", b"g", b"p"
 _ID = struct.Struct(">q")
 
 
@@ -27,23 +27,23 @@ def window_bytes(window: Any) -> bytes:
     cls = window.__class__
     if cls is TimeWindow:
         try:
-            return b"".join((_TIME, time_bytes(window.start), time_bytes(window.end)))
+            return b"".join((TIME_WINDOW, time_bytes(window.start), time_bytes(window.end)))
         except OverflowError:
             check_span(window.start, window.end)
             raise
     if cls is GlobalWindow:
-        return _GLOBAL
+        return GLOBAL_WINDOW
     if cls is CountWindow:
-        return _COUNT + _ID.pack(window.id)
+        return COUNT_WINDOW + _ID.pack(window.id)
     return _OTHER + pickle.dumps(window, 5)
 
 
 def window_of(data: bytes) -> Any:
     kind = data[:1]
-    if kind == _TIME:
+    if kind == TIME_WINDOW:
         return TimeWindow(time_of(data[1:9]), time_of(data[9:]))
-    if kind == _GLOBAL:
+    if kind == GLOBAL_WINDOW:
         return GlobalWindow.get()
-    if kind == _COUNT:
+    if kind == COUNT_WINDOW:
         return CountWindow(_ID.unpack(data[1:])[0])
     return pickle.loads(data[1:])

@@ -1,0 +1,1 @@
+"""What commands do, a file per group. Loaded when one of its commands is called."""
