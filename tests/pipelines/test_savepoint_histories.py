@@ -32,7 +32,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from versioned_count import Past, VersionedCount, line_of, state_of
+from versioned_count import Past, Version, VersionedCount, line_of, state_of
 
 from penstock.common import JobStatus, Types
 from penstock.driver import epoch_loop, savepoints, seeding
@@ -82,7 +82,7 @@ class History(RuleBasedStateMachine):
         self.epochs: dict[int, Past] = {}
         """What each manifest in the job's directory stands for, unless it has been retired."""
         self.parallelism = 2
-        self.version: str | None = None
+        self.version: Version | None = None
         self.versions = 0
         self.origin: str | None = None
         self.job: Any = None
@@ -245,13 +245,16 @@ class History(RuleBasedStateMachine):
             self.interrupt()
         self.parallelism = parallelism
 
-    @rule(keep=st.booleans())
-    def evolve(self, keep: bool) -> None:
-        """Give up the state beside the count, or have one, which is new each time."""
+    @rule(change=st.sampled_from(["none", "new", "widen"]))
+    def evolve(self, change: str) -> None:
+        """Give up the state beside the count, or have a new one, or widen it."""
         if self.job is not None:
             self.interrupt()
         self.versions += 1
-        self.version = f"before-{self.versions}" if keep else None
+        if change == "widen" and self.version is not None:
+            self.version = Version(self.version.state, wide=True)
+        else:
+            self.version = Version(f"before-{self.versions}") if change == "new" else None
 
     @precondition(lambda self: len(self.known) > 1)
     @rule(which=st.integers(0, 9))
