@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 import versioned_count
 from counting_jobs import CountingJobs
-from gated import written
+from gated import await_true, written
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -32,9 +32,9 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from versioned_count import Past, VersionedCount, line_of, state_of
+from versioned_count import Past, Version, VersionedCount, line_of, state_of
 
-from penstock.common import Types
+from penstock.common import JobStatus, Types
 from penstock.driver import epoch_loop, savepoints, seeding
 from penstock.errors import SnapshotNotFoundError
 from penstock.state.keys import decode_key
@@ -82,7 +82,7 @@ class History(RuleBasedStateMachine):
         self.epochs: dict[int, Past] = {}
         """What each manifest in the job's directory stands for, unless it has been retired."""
         self.parallelism = 2
-        self.version: str | None = None
+        self.version: Version | None = None
         self.versions = 0
         self.origin: str | None = None
         self.job: Any = None
@@ -116,7 +116,8 @@ class History(RuleBasedStateMachine):
     def settle(self) -> None:
         """Until the job has written what it is to write."""
         if self.job is not None:
-            self.jobs.await_output("out", sorted(self.output), 10)
+            await_true(lambda: self.job.get_job_status().result() is not JobStatus.CREATED)
+            self.jobs.await_output("out", sorted(self.output))
         self.learn_epochs()
 
     def learn_epochs(self) -> None:
@@ -148,7 +149,7 @@ class History(RuleBasedStateMachine):
         with dying(epoch_loop, f"driver.{place}", lambda: versioned_count.newest_number == last):
             before = self.past
             lines = self.read(numbers)
-            assert isinstance(self.job.get_job_execution_result().exception(20), Died)
+            assert isinstance(self.job.get_job_execution_result().exception(60), Died)
         self.ended()
         if place == "before_manifest":
             self.past = before
@@ -163,7 +164,7 @@ class History(RuleBasedStateMachine):
         """Stop it, with its checkpoint kept."""
         self.ensure_running()
         self.settle()
-        self.job.cancel().result(20)
+        self.job.cancel().result(60)
         self.ended()
 
     @rule(numbers=st.integers(0, 2 * LONGEST_EPOCH))
@@ -171,7 +172,7 @@ class History(RuleBasedStateMachine):
         """While it reads: what is in it shows when it is there."""
         self.ensure_running()
         self.output += self.read(numbers)
-        path = self.job.trigger_savepoint().result(20)
+        path = self.job.trigger_savepoint().result(60)
         self.settle()
         self.known.append(Known(path, self.past[: position(path)]))
         assert stored_counts(path) == state_of(self.known[-1].past)
@@ -182,7 +183,7 @@ class History(RuleBasedStateMachine):
         self.settle()
         before = len(self.past)
         lines = self.read(numbers)
-        path = self.job.stop_with_savepoint(drain).result(20)
+        path = self.job.stop_with_savepoint(drain).result(60)
         self.ended()
         reached = position(path)
         self.output += lines[: reached - before]
@@ -199,7 +200,7 @@ class History(RuleBasedStateMachine):
         self.settle()
         before = sorted(os.listdir(self.root / "savepoints")) if self.known else []
         with dying(savepoints, "savepoint.before_manifest"):
-            assert isinstance(self.job.trigger_savepoint().exception(20), Died)
+            assert isinstance(self.job.trigger_savepoint().exception(60), Died)
         found = self.root / "savepoints"
         assert (sorted(os.listdir(found)) if found.exists() else []) == before
 
@@ -233,7 +234,7 @@ class History(RuleBasedStateMachine):
         if dies:
             with dying(seeding, "driver.before_seed"):
                 self.start(path, **ANEW)
-                assert isinstance(self.job.get_job_execution_result().exception(20), Died)
+                assert isinstance(self.job.get_job_execution_result().exception(60), Died)
             self.ended()
         self.start(path, **ANEW)
         self.settle()
@@ -244,13 +245,16 @@ class History(RuleBasedStateMachine):
             self.interrupt()
         self.parallelism = parallelism
 
-    @rule(keep=st.booleans())
-    def evolve(self, keep: bool) -> None:
-        """Give up the state beside the count, or have one, which is new each time."""
+    @rule(change=st.sampled_from(["none", "new", "widen"]))
+    def evolve(self, change: str) -> None:
+        """Give up the state beside the count, or have a new one, or widen it."""
         if self.job is not None:
             self.interrupt()
         self.versions += 1
-        self.version = f"before-{self.versions}" if keep else None
+        if change == "widen" and self.version is not None:
+            self.version = Version(self.version.state, wide=True)
+        else:
+            self.version = Version(f"before-{self.versions}") if change == "new" else None
 
     @precondition(lambda self: len(self.known) > 1)
     @rule(which=st.integers(0, 9))

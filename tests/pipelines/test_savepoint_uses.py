@@ -6,11 +6,13 @@ A job has counted the numbers below 20 when its savepoint is made; most uses beg
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
 import sys
 import tarfile
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ import pytest
 from counting_jobs import CountingJobs, digests
 from gated import KEYS, Count, GatedSource, expected, since, written
 
+import penstock
+from penstock.cli.main import main
 from penstock.common import Types
 from penstock.common.job_status import JobStatus
 from penstock.common.serialization import Encoder
@@ -165,16 +169,19 @@ def test_library_upgrade(
     sys.modules.pop("pricing", None)
 
 
-def test_a_savepoint_says_what_wrote_it(saved: Path) -> None:
-    import pyspark
-
-    import penstock
-
-    assert open_snapshot(str(saved)).manifest.written_by == {
+@local
+def test_a_savepoint_says_what_wrote_it(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    python = ".".join(map(str, sys.version_info[:3]))
+    versions = {
         "penstock": penstock.__version__,
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "pyspark": pyspark.__version__,
+        "python": python,
+        "pyspark": metadata.version("pyspark"),
     }
+    assert open_snapshot(str(saved)).manifest.written_by == versions
+    assert main(["savepoint", "show", str(saved), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["written_by"] == versions
+    assert main(["savepoint", "show", str(saved)]) == 0
+    assert f"python {python}" in capsys.readouterr().out
 
 
 GIVEN = OutputTag("given", Types.STRING())
