@@ -23,6 +23,7 @@ from penstock.errors import (
     LeaseHeldError,
     PenstockError,
     SavepointError,
+    SinkCommitError,
     SnapshotNotFoundError,
 )
 from penstock.storage.manifest import FORMAT_VERSION
@@ -493,3 +494,93 @@ def test_a_savepoint_while_an_epoch_fails_again_and_again(
     rest = sorted(set(expected(range(20))) - set(expected(range(10))))
     await_true(lambda: written(tmp_path / "out") == rest)
     ends(second)
+
+
+# Output that was prepared and not committed
+
+
+@pytest.mark.parametrize("whose", ["job", "other"])
+def test_a_checkpoint_whose_output_was_never_committed(
+    job: StartJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    """Who starts from it commits it, as the job itself would."""
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.driver.committers.Committers.commit", _refuse)
+        refused(job(10), SinkCommitError, "no room")
+    assert written(tmp_path / "out") == []
+    root = tmp_path / "checkpoints" / "job"
+    before = tree(root)
+    running = job(20, {START: str(root), "penstock.job-id": whose})
+    await_lines(tmp_path, 20)
+    ends(running)
+    assert whose == "job" or tree(root) == before
+
+
+def _refuse(self: object, prepared: dict[str, Any]) -> None:
+    if prepared:
+        raise SinkCommitError.of("files", 0, OSError("no room"))
+
+
+def test_a_checkpoint_of_a_running_job(job: StartJob, tmp_path: Path) -> None:
+    """It commits its output itself, and is not disturbed."""
+    first = job(10, out="first")
+    await_lines(tmp_path, 10, "first")
+    root = str(tmp_path / "checkpoints" / "job")
+    second = job(10, {START: root, "penstock.job-id": "other"})
+    (tmp_path / "gate").write_text("20")
+    rest = sorted(set(expected(range(20))) - set(expected(range(10))))
+    await_true(lambda: written(tmp_path / "out") == rest)
+    await_lines(tmp_path, 20, "first")
+    ends(second)
+    ends(first)
+
+
+def test_the_job_s_own_directory_by_another_name(job: StartJob, tmp_path: Path) -> None:
+    """An earlier epoch of its own is taken from where it is, and stays."""
+    retained = {RETENTION: "RETAIN_ON_CANCELLATION", "execution.checkpointing.num-retained": "99"}
+    running = job(10, retained)
+    await_lines(tmp_path, 10)
+    (tmp_path / "gate").write_text("20")
+    await_lines(tmp_path, 20)
+    ends(running)
+    (tmp_path / "link").symlink_to(tmp_path / "checkpoints" / "job")
+    root = tmp_path / "checkpoints" / "job"
+    before = tree(root / "state") | tree(root / "epochs")
+    epochs = sorted((root / "epochs").glob("*.json"), key=lambda path: int(path.stem))
+    of_ten = next(
+        path for path in epochs if sum(f["rows"] for f in _files(json.loads(path.read_text()))) == 5
+    )
+    shutil.rmtree(tmp_path / "out")
+    running = job(20, {**retained, START: f"{tmp_path}/link/epochs/{of_ten.name}"})
+    rest = sorted(set(expected(range(20))) - set(expected(range(10))))
+    await_true(lambda: written(tmp_path / "out") == rest)
+    ends(running)
+    now = tree(root / "state") | tree(root / "epochs")
+    assert before.items() <= now.items()
+
+
+def _files(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        file
+        for vertex in manifest["vertices"].values()
+        for subtask in vertex["subtasks"]
+        for link in subtask["chain"]
+        for file in link["files"]
+    ]
+
+
+def test_a_checkpoint_without_its_splits(job: StartJob, tmp_path: Path) -> None:
+    running = job(10, {RETENTION: "RETAIN_ON_CANCELLATION"})
+    await_lines(tmp_path, 10)
+    ends(running)
+    root = tmp_path / "checkpoints" / "job"
+    (splits,) = root.glob("sources/*/splits")
+    kept = splits.rename(tmp_path / "splits")
+    other = {START: str(root), "penstock.job-id": "other"}
+    refused(job(20, other), CheckpointCorruptError, f"{splits} is damaged: the file is missing")
+    assert set(tree(tmp_path / "checkpoints" / "other")) == {"lease.lock"}
+    refused(job(20), CheckpointCorruptError, f"{splits} is damaged: the file is missing")
+    kept.rename(splits)
+    running = job(20)
+    await_lines(tmp_path, 20)
+    ends(running)

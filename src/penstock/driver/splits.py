@@ -6,7 +6,6 @@ position in a manifest is always that of a known split.
 
 from __future__ import annotations
 
-import os
 import pickle
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -159,7 +158,7 @@ def _next(head: PhysicalOperator, known: tuple[Split, ...], parallelism: int) ->
 
 
 def _path(layout: CheckpointLayout, vertex: Vertex) -> str:
-    return os.path.join(layout.source(vertex.uid), "splits")
+    return layout.splits(vertex.uid)
 
 
 def _cut(head: PhysicalOperator, stored: _Cut | None, parallelism: int) -> _Cut:

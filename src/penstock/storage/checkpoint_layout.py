@@ -98,6 +98,9 @@ class CheckpointLayout:
     def source(self, name: str) -> str:
         return os.path.join(self.sources, _safe("source name", name))
 
+    def splits(self, vertex: str) -> str:
+        return os.path.join(self.source(vertex), "splits")
+
     @property
     def side_inputs(self) -> str:
         return os.path.join(self.root, "side")

@@ -59,6 +59,11 @@ class Snapshot:
                 raise CheckpointCorruptError.of(path, "the file is missing") from None
             if size != file.bytes:
                 raise CheckpointCorruptError.of(path, f"it has {size} bytes, not {file.bytes}")
+        for uid, vertex in self.manifest.vertices.items():
+            path = self.layout.splits(uid)
+            of_source = vertex.operators[:1] and vertex.operators[0] in self.manifest.sources
+            if of_source and not self.fs.exists(path):
+                raise CheckpointCorruptError.of(path, "the file is missing")
 
 
 def open_snapshot(path: str) -> Snapshot:

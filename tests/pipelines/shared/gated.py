@@ -115,7 +115,7 @@ def written(out: Path) -> list[str]:
     return sorted(line for path in files for line in path.read_text().splitlines())
 
 
-def await_true(holds: Callable[[], bool], seconds: float = 6) -> None:
+def await_true(holds: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it did not happen"
