@@ -173,6 +173,17 @@ def test_a_job_that_dies_is_shown_once_as_lost(start: Any, told: Any, tmp_path: 
     assert again["run_id"] != dead["run_id"]
 
 
+def test_ctrl_c_ends_a_job_in_order(start: Any, told: Any, tmp_path: Path) -> None:
+    job = start()
+    await_counts(tmp_path, range(10))
+    os.killpg(job.process.pid, signal.SIGINT)
+    code, err = job.end()
+    assert (code, err) == (130, "")
+    assert told("list")["jobs"] == []
+    assert told("info", "counts")["status"] == "CANCELED"
+    assert told("checkpoints", "counts")["checkpoints"]
+
+
 def test_a_second_driver_is_refused(start: Any, told: Any, tmp_path: Path) -> None:
     start()
     code, err = start().end()
