@@ -137,7 +137,7 @@ def test_settings_for_a_savepoint_without_one(make_env: Any, setting: str) -> No
 
 def test_a_source_that_cannot_and_one_that_is_not_there(make_env: Any) -> None:
     numbers = NumberSequenceSource(0, 9)
-    with pytest.raises(UnsupportedFeatureError, match="2026-11-01T08:00:00.*give a number"):
+    with pytest.raises(UnsupportedFeatureError, match=r"2026-11-01T08:00:00.*give a number"):
         numbers.starting_at(StartFrom.timestamp(AT))
     with pytest.raises(InvalidArgumentError, match="names t, and no source has such a uid"):
         read(make_env({"penstock.source.start": "t=3"}), numbers)

@@ -72,8 +72,9 @@ def _is_savepoint(fs: FileSystem, path: str) -> bool:
     """Whether it is one, or was to become one; a job's own directory has epochs."""
     if fs.exists(os.path.join(path, SAVEPOINT_MANIFEST)):
         return True
-    has_state = fs.exists(os.path.join(path, "state"))
-    return has_state and not fs.exists(CheckpointLayout(path).epochs)
+    layout = CheckpointLayout(path)
+    has_state = any(name.endswith(".parquet") for name in fs.list(layout.state))
+    return has_state and not fs.exists(layout.epochs)
 
 
 def _found(path: str) -> FoundSnapshot:

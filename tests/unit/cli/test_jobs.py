@@ -53,7 +53,8 @@ def test_names_that_several_jobs_had(told: Any, said: Any, entry: Any) -> None:
     assert told("info", "Alerts")["run_id"] == "cc33"
     assert told("info", "two")["run_id"] == "bb22"
     text = said("info", "Al", code=3)
-    assert "bb22 ('Alerts', job id two)" in text and "aa11" not in text
+    assert "bb22 ('Alerts', job id two)" in text
+    assert "aa11" not in text
 
 
 def test_one_that_has_ended_cannot_be_cancelled(said: Any, entry: Any) -> None:
