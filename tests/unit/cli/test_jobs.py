@@ -27,6 +27,15 @@ def test_a_table_for_people(said: Any, entry: Any) -> None:
     assert second.split()[:3] == ["bb22", "Alerts", "ELSEWHERE"]
 
 
+def test_jobs_with_one_name_are_told_apart(said: Any, entry: Any) -> None:
+    for run_id, job_id in (("aa11", "a"), ("bb22", "b")):
+        registry.enter(entry(run_id, job_id=job_id))
+    assert [line.split("  ")[1] for line in said("list").splitlines()[1:]] == [
+        "Alerts (a)",
+        "Alerts (b)",
+    ]
+
+
 def test_info(said: Any, told: Any, entry: Any) -> None:
     registry.enter(entry(root="/data/alerts"))
     text = said("info", "al")
