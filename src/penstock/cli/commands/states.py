@@ -96,7 +96,7 @@ def diff(arguments: argparse.Namespace) -> int:
         print_json({"old": old.path, "new": new.path, "states": states})
         return OK
     columns = ("operator", "state", "kind", "added", "removed", "changed", "same")
-    print_table(columns, [dataclasses.astuple(state) for state in found], "Neither has state.")
+    print_table(columns, [dataclasses.astuple(state) for state in found], "Neither has keyed state.")
     return OK
 
 

@@ -49,8 +49,8 @@ def add_commands(commands: Commands) -> None:
         "diff",
         "compare the state of two savepoints or checkpoints",
         "states:diff",
-        "Compare the state of two savepoints or checkpoints: how many entries of each state were "
-        "added, removed and changed; of one state, which.",
+        "Compare the keyed state of two savepoints or checkpoints: how many entries of each state "
+        "were added, removed and changed; of one state, which.",
         """
         penstock state diff /data/savepoints/savepoint-1 /data/savepoints/savepoint-2
         penstock state diff OLD NEW counter count
