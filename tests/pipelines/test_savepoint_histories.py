@@ -81,7 +81,7 @@ class History(RuleBasedStateMachine):
         self.known: list[Known] = []
         self.epochs: dict[int, Past] = {}
         """What each manifest in the job's directory stands for, unless it has been retired."""
-        self.parallelism = 2
+        self.parallelism, self.store = 2, "hashmap"
         self.version: Version | None = None
         self.versions = 0
         self.origin: str | None = None
@@ -97,6 +97,7 @@ class History(RuleBasedStateMachine):
                 **SETTINGS,
                 **further,
                 "parallelism.default": str(self.parallelism),
+                "state.backend.type": self.store,
             },
         )
 
@@ -239,11 +240,12 @@ class History(RuleBasedStateMachine):
         self.start(path, **ANEW)
         self.settle()
 
-    @rule(parallelism=st.sampled_from([1, 2, 3, 5]))
-    def rescale(self, parallelism: int) -> None:
+    @rule(parallelism=st.sampled_from([1, 2, 3, 5]), store=st.sampled_from(["hashmap", "rocksdb"]))
+    def rescale(self, parallelism: int, store: str) -> None:
+        """And keep state in another store, perhaps."""
         if self.job is not None:
             self.interrupt()
-        self.parallelism = parallelism
+        self.parallelism, self.store = parallelism, store
 
     @rule(change=st.sampled_from(["none", "new", "widen"]))
     def evolve(self, change: str) -> None:
@@ -317,7 +319,7 @@ def test_random_histories() -> None:
     run_state_machine_as_test(
         History,
         settings=settings(
-            max_examples=HISTORIES or 6,
+            max_examples=HISTORIES or 8,
             stateful_step_count=30 if HISTORIES else 14,
             deadline=None,
             suppress_health_check=list(HealthCheck),
