@@ -368,6 +368,14 @@ class UntrustedSnapshotError(CheckpointError):
             "--trust-pickle or penstock.trust-pickle: true"
         )
 
+    @classmethod
+    def of_another_user(cls, path: str, uid: int) -> UntrustedSnapshotError:
+        return cls(
+            f"{path} belongs to another user (uid {uid}), and checkpoints hold pickled values, "
+            "which run code when they are opened; if you trust that user, allow it with "
+            "--trust-pickle or penstock.trust-pickle: true"
+        )
+
 
 class SavepointError(CheckpointError):
     """A savepoint was asked for and cannot be made."""
@@ -382,6 +390,19 @@ class SavepointError(CheckpointError):
     @classmethod
     def job_ended(cls, job: str, status: str) -> SavepointError:
         return cls(f"no savepoint was made of job {job!r}: it has ended ({status})")
+
+    @classmethod
+    def inside_the_job(cls, directory: str, root: str) -> SavepointError:
+        return cls(
+            f"{directory} is within {root}, so a savepoint there would be deleted with the job's "
+            "checkpoints; give a directory elsewhere"
+        )
+
+    @classmethod
+    def already_stopping(cls, job: str, how: str) -> SavepointError:
+        return cls(
+            f"job {job!r} is being {how} already; wait for that savepoint, or ask again if it fails"
+        )
 
     @classmethod
     def uncommitted(cls, job: str) -> SavepointError:

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 from penstock import options
 from penstock.common.configuration import Configuration
-from penstock.driver.seeding import has_begun_from, seed
+from penstock.driver.seeding import has_begun_from, is_newest_of, seed
 from penstock.errors import CheckpointMismatchError, SnapshotNotFoundError
 from penstock.runtime.physical import JobSettings
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.filesystem import filesystem_for
 from penstock.storage.manifest import Manifest
 from penstock.storage.snapshot import Snapshot, open_snapshot
-from penstock.storage.trust import check_trust
+from penstock.storage.trust import check_author, check_owner
 
 _log = logging.getLogger("penstock")
 
@@ -29,14 +29,20 @@ def beginning(
     log: CheckpointLog, configuration: Configuration, settings: JobSettings, check: Check
 ) -> Manifest | None:
     """The epoch to go on from, as it was stored; call it with the lease held."""
+    trusted = configuration.get(options.TRUST_PICKLE)
+    if log.epochs():
+        check_owner(log.layout, trusted, log.fs.owner_of_new_files(log.layout.root))
     newest = log.newest(settings.job_id)
     path = configuration.get(options.RECOVERY_PATH)
     if path is not None:
         if settings.batch:
             raise CheckpointMismatchError.batch_from_snapshot(path)
-        snapshot = _to_begin_from(newest, path, configuration.get(options.RECOVERY_ANEW))
+        snapshot = _to_begin_from(log, newest, path, configuration.get(options.RECOVERY_ANEW))
         if snapshot is not None:
-            check(snapshot.manifest, snapshot.path)  # before anything is written
+            # All before anything is written; and nothing is unpickled before it is trusted.
+            snapshot.check_files()
+            check_author(snapshot, trusted)
+            check(snapshot.manifest, snapshot.path)
             return _begun(log, configuration, settings, newest, snapshot)
     if newest is None:
         return None
@@ -48,7 +54,9 @@ def beginning(
     return newest
 
 
-def _to_begin_from(newest: Manifest | None, path: str, anew: bool) -> Snapshot | None:
+def _to_begin_from(
+    log: CheckpointLog, newest: Manifest | None, path: str, anew: bool
+) -> Snapshot | None:
     """The snapshot at the path; None if the job has begun from it already, and is to go on."""
     try:
         snapshot = open_snapshot(path)
@@ -57,6 +65,8 @@ def _to_begin_from(newest: Manifest | None, path: str, anew: bool) -> Snapshot |
         if anew or origin is None or origin.path != os.path.abspath(filesystem_for(path)[1]):
             raise
     else:
+        if is_newest_of(log, newest, snapshot):
+            return None
         if anew or not has_begun_from(newest, snapshot):
             return snapshot
     _log.warning(
@@ -75,8 +85,6 @@ def _begun(
     newest: Manifest | None,
     snapshot: Snapshot,
 ) -> Manifest:
-    check_trust(snapshot, configuration.get(options.TRUST_PICKLE))
-    snapshot.check_files()
     given = configuration.get(options.RECOVERY_RESET_SOURCES) or ""
     reset = frozenset(uid.strip() for uid in given.split(",") if uid.strip())
     return seed(log, newest, snapshot, settings.job_id, settings.job_name, reset)

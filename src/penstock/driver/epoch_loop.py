@@ -127,7 +127,10 @@ class EpochLoop:
 
     def recover(self) -> None:
         """Repeat what may be missing after the last commit."""
-        if self.base is None or self._mode is CheckpointingMode.AT_MOST_ONCE:
+        if self.base is None:
+            return
+        if self._mode is CheckpointingMode.AT_MOST_ONCE:
+            self._uncommitted = {}  # it has had its one chance
             return
         if self._uncommitted is None:
             self._uncommitted = stored_in(self.base)
@@ -142,6 +145,14 @@ class EpochLoop:
         """The base, unless its output is still to be committed."""
         base = self.base
         return base if self.sinks_committed and base is self.base else None
+
+    def reopen(self) -> None:
+        """Go on though the last epoch has been: as from a savepoint of it."""
+        assert self.base is not None
+        base = self.base.reopened()
+        manifest = replace(base, epoch=base.epoch + 1, base=base.epoch, committables={})
+        self._log.commit(manifest)
+        self.base = manifest
 
     @property
     def ended(self) -> bool:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from penstock import options
@@ -32,7 +33,7 @@ from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
 from penstock.driver.restarts import RestartPolicy, policy_for
-from penstock.driver.savepoints import Savepoints, blank_manifest
+from penstock.driver.savepoints import Savepoints, blank_manifest, promise
 from penstock.driver.side_inputs import SideInputs, side_inputs_of
 from penstock.driver.source_starts import parse_starts, with_starts
 from penstock.driver.splits import with_splits
@@ -101,11 +102,17 @@ class _StopRequest:
     directory: str
     drain: bool = False
     cancels: bool = False
-    result: Future[str] = field(default_factory=Future)
+    result: Future[str] = field(default_factory=promise)
     path: str | None = None
 
-    def fail(self, error: BaseException) -> None:
-        self.result.set_exception(error)
+    @property
+    def how(self) -> str:
+        if self.cancels:
+            return "cancelled with a savepoint"
+        return "drained and stopped with a savepoint" if self.drain else "stopped with a savepoint"
+
+    def is_like(self, other: _StopRequest) -> bool:
+        return (self.directory, self.how) == (other.directory, other.how)
 
 
 MakeExecutor = Callable[[PhysicalPlan, str, float], Executor]
@@ -152,6 +159,10 @@ class Job:
         self._savepoints = Savepoints(self.name, self.job_id, lambda: self._log.layout)
         self._log = CheckpointLog(self._fs, self.layout)
         self._stopping: _StopRequest | None = None
+        self._stop_lock = threading.Lock()
+        self._interrupted = False
+        self._to_reopen = False
+        self._over = False
         self._announcement = Announcement(self)
 
     @property
@@ -173,10 +184,9 @@ class Job:
             raise
         finally:
             self._savepoints.close(self.status.name)
-            if self._stopping is not None:
-                self._stopping.fail(SavepointError.job_ended(self.name, self.status.name))
             if self._temporary:
                 shutil.rmtree(self._directory, ignore_errors=True)
+            self._answer_stop_request()
             # Not before the lease is given back: who waits for the end may start the job again.
             self._announcement.end(failure)
         millis = int((time.monotonic() - started) * 1000)
@@ -191,7 +201,9 @@ class Job:
         """Stop, with the checkpoint kept: started again, the program goes on from there."""
         if not self.status.is_terminal_state():
             self.status = JobStatus.CANCELLING
-        self._stop.set()
+        with self._stop_lock:
+            self._interrupted = True
+            self._stop.set()
         if self._executor is not None:
             self._executor.close()
 
@@ -214,19 +226,32 @@ class Job:
         return self._stop_with(_StopRequest(self._savepoint_directory(directory), cancels=True))
 
     def _stop_with(self, request: _StopRequest) -> Future[str]:
-        if self.status.is_terminal_state():
-            request.fail(SavepointError.job_ended(self.name, self.status.name))
-        elif self._stopping is not None:
-            return self._stopping.result
-        else:
+        with self._stop_lock:
+            if self._over or self._interrupted:
+                raise SavepointError.job_ended(self.name, self._end_status().name)
+            under_way = self._stopping
+            if under_way is not None and under_way.is_like(request):
+                return under_way.result
+            if under_way is not None:
+                raise SavepointError.already_stopping(self.name, under_way.how)
             self._stopping = request
-            self._wind_down()
-        return request.result
-
-    def _wind_down(self) -> None:
-        self._stop.set()
+            self._stop.set()
         if self._executor is not None:
             self._executor.close()
+        return request.result
+
+    def _answer_stop_request(self) -> None:
+        """The job has ended, with the savepoint or without: nobody is to wait for ever."""
+        with self._stop_lock:
+            self._over = True
+            request = self._stopping
+        if request is None:
+            return
+        if request.path is not None:
+            request.result.set_result(request.path)
+        else:
+            error = SavepointError.job_ended(self.name, self.status.name)
+            request.result.set_exception(error)
 
     def _savepoint_directory(self, given: str | None) -> str:
         if self.plan.settings.batch:
@@ -234,15 +259,23 @@ class Job:
         directory = given or self.configuration.get(options.SAVEPOINT_DIR)
         if not directory:
             raise SavepointError.no_directory()
+        place = os.path.realpath(filesystem_for(directory)[1])
+        own = os.path.realpath(self._directory if self._temporary else self.layout.root)
+        if os.path.commonpath((own, place)) == own:
+            raise SavepointError.inside_the_job(directory, own)
         return directory
 
     def _stopped_with_savepoint(self, loop: EpochLoop, executor: Executor) -> bool:
         """Whether the job may end; not if the savepoint it was to leave could not be made."""
-        request = self._stopping
-        if request is None:
-            return True
+        with self._stop_lock:
+            request = None if self._interrupted else self._stopping
+            if request is None:
+                self._over = True
+                return True
+        drained = False
         try:
             if request.drain and not loop.ended:
+                drained = True
                 executor.drain(loop)
             manifest = loop.settled() if loop.base is not None else blank_manifest(loop.plan)
             if manifest is None:
@@ -250,11 +283,14 @@ class Job:
             path = self._savepoints.take_now(request.directory, manifest)
         except Exception as error:
             _log.warning("job %s goes on, since no savepoint was made: %s", self.name, error)
-            self._stopping = None
-            self._stop.clear()
-            request.fail(error)
-            return False
-        self._given_up = request.cancels
+            self._to_reopen = drained and loop.ended
+            with self._stop_lock:
+                self._stopping = None
+                if not self._interrupted:
+                    self._stop.clear()
+            request.result.set_exception(error)
+            return self._interrupted
+        self._given_up = self._given_up or request.cancels
         request.path = path
         return True
 
@@ -338,23 +374,25 @@ class Job:
                 self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
             )
             loop.transform = keeper.transform
-            self._savepoints.begin(loop.settled, keeper.holding)
+            self._savepoints.begin(partial(_settled, loop, blank_manifest(plan)), keeper.holding)
             self.status = JobStatus.RUNNING
             try:
                 self._run_with_restarts(plan, plan_path, loop)
+                self._savepoints.close(self._end_status().name)
+            except BaseException:
+                # With the lease still held: another driver may drop what is being copied.
+                self._savepoints.close(JobStatus.FAILED.name)
+                raise
             finally:
                 keeper.close()
                 self._mark_committed(loop)
                 committers.close()
-            self._savepoints.close(self._end_status().name)
             self.status = self._end_status()
             self._clean_up()
-        if self._stopping is not None and self._stopping.path is not None:
-            self._stopping.result.set_result(self._stopping.path)
-            self._stopping = None
 
     def _end_status(self) -> JobStatus:
-        if not self._stop.is_set() or (self._stopping and not self._stopping.cancels):
+        stopped = self._stopping is not None and not self._stopping.cancels
+        if not self._stop.is_set() or (stopped and not self._interrupted):
             return JobStatus.FINISHED
         return JobStatus.CANCELED
 
@@ -400,6 +438,10 @@ class Job:
             executor = self._executor = self._make_executor(plan, plan_path, interval)
             try:
                 loop.recover()
+                if self._to_reopen:
+                    loop.reopen()
+                    self._to_reopen = False
+                self._savepoints.serve()
                 if not loop.ended:
                     executor.run(loop, self._stop.is_set)
                 if not self._stopped_with_savepoint(loop, executor):
@@ -450,9 +492,9 @@ class Job:
     def _on_epoch(self, report: EpochReport) -> None:
         self.reports.append(report)
         del self.reports[:-1000]
+        self._savepoints.serve()
         for listener in self._listeners:
             listener(report)
-        self._savepoints.serve()
 
     # End
 
@@ -482,6 +524,11 @@ class Job:
         for name in self._fs.list(self._directory):
             if name.startswith(prefix):
                 self._fs.delete_tree(os.path.join(self._directory, name))
+
+
+def _settled(loop: EpochLoop, blank: Manifest) -> Manifest | None:
+    """The epoch that a savepoint may be made of; before the first one, the job as it begins."""
+    return blank if loop.base is None else loop.settled()
 
 
 def _check_bounded(plan: PhysicalPlan) -> None:

@@ -24,6 +24,7 @@ class RunningJob(JobClient):
     def __init__(self, job: Job) -> None:
         self.job = job
         self._result: Future[JobExecutionResult] = Future()
+        self._result.set_running_or_notify_cancel()  # to cancel it is not to cancel the job
         self._thread = threading.Thread(target=self._main, name=f"penstock {job.name}", daemon=True)
         self._thread.start()
 
@@ -58,6 +59,7 @@ class RunningJob(JobClient):
     def cancel(self) -> CompletableFuture[None]:
         self.job.cancel()
         done: Future[None] = Future()
+        done.set_running_or_notify_cancel()
 
         def ended(_: Any) -> None:
             done.set_result(None)

@@ -6,15 +6,16 @@ committed. The copy is made in a thread of its own, while the job goes on.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import platform
 import secrets
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 
@@ -24,7 +25,6 @@ from penstock.errors import SavepointError
 from penstock.runtime.physical import PhysicalPlan
 from penstock.state.key_groups import key_group_range
 from penstock.storage.checkpoint_layout import STATE, CheckpointLayout, image_name
-from penstock.storage.crash_points import reach
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import FileSystem, filesystem_for
 from penstock.storage.images import write_image
@@ -35,9 +35,8 @@ from penstock.storage.manifest import (
     SubtaskState,
     VertexState,
 )
-from penstock.storage.snapshot import SAVEPOINT_MANIFEST
+from penstock.storage.sealing import seal
 from penstock.storage.table_file import check_file
-from penstock.storage.trust import sign
 
 _log = logging.getLogger("penstock")
 
@@ -47,10 +46,17 @@ Hold = Callable[[Collection[str]], AbstractContextManager[None]]
 """Keeps state files from being dropped while they are copied."""
 
 
+def promise() -> Future[str]:
+    """A future that only its maker ends: whoever holds it might cancel it else."""
+    made: Future[str] = Future()
+    made.set_running_or_notify_cancel()
+    return made
+
+
 @dataclass
 class _Request:
     directory: str
-    result: Future[str] = field(default_factory=Future)
+    result: Future[str] = field(default_factory=promise)
 
 
 class Savepoints:
@@ -62,7 +68,7 @@ class Savepoints:
         self._layout = layout
         self._lock = threading.Lock()
         self._waiting: list[_Request] = []
-        self._threads: list[threading.Thread] = []
+        self._worker: threading.Thread | None = None
         self._closed: str | None = None
         self._settled: Callable[[], Manifest | None] = lambda: None
         self._hold: Hold | None = None
@@ -84,18 +90,16 @@ class Savepoints:
         return request.result
 
     def serve(self) -> None:
-        """Carry out what is waiting, if there is an epoch; called after each."""
-        if not self._waiting:
-            return
+        """Carry out what is waiting, if there is an epoch; called whenever there may be one."""
         with self._lock:
-            if self._hold is None or self._settled() is None:
+            if not self._waiting or self._worker is not None or self._hold is None:
                 return
-            requests, self._waiting = self._waiting, []
-            work = threading.Thread(
-                target=self._work, args=(requests, self._hold), name="penstock savepoint"
-            )
-            self._threads.append(work)
-        work.start()
+            if self._settled() is not None:
+                work = threading.Thread(
+                    target=self._work, args=(self._hold,), name="penstock savepoint"
+                )
+                self._worker = work
+                work.start()
 
     def take_now(self, directory: str, manifest: Manifest) -> str:
         """A savepoint of an epoch, made in this thread."""
@@ -108,11 +112,12 @@ class Savepoints:
             left, self._waiting = self._waiting, []
         for request in left:
             request.result.set_exception(SavepointError.job_ended(self._name, status))
-        for thread in self._threads:
-            thread.join()
+        worker = self._worker
+        if worker is not None:
+            worker.join()
 
-    def _work(self, requests: list[_Request], hold: Hold) -> None:
-        for request in requests:
+    def _work(self, hold: Hold) -> None:
+        while (request := self._next()) is not None:
             try:
                 path = self._taken(request.directory, hold)
             except BaseException as error:
@@ -121,19 +126,37 @@ class Savepoints:
             else:
                 request.result.set_result(path)
 
+    def _next(self) -> _Request | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.pop(0)
+            self._worker = None
+            return None
+
     def _taken(self, directory: str, hold: Hold) -> str:
         layout = self._layout()
+        fs = filesystem_for(layout.root)[0]
         while True:
             manifest = self._settled()
-            if manifest is None:  # an epoch has just come; its output is being committed
-                time.sleep(_RETRY_SECONDS)
-                continue
-            paths = [file.path for file in manifest.files()]
-            with hold(paths):
-                # Before they were held, another epoch may have made them superfluous.
-                fs = filesystem_for(layout.root)[0]
-                if self._settled() is manifest or all(fs.exists(layout.full(p)) for p in paths):
-                    return self.take_now(directory, manifest)
+            if manifest is not None:
+                with hold([file.path for file in manifest.files()]), self._trying_again(manifest):
+                    sources = fs.read_tree(layout.sources)
+                    # Else its files may have been dropped before they were held, and sources may
+                    # have found more since.
+                    if self._settled() is manifest:
+                        return write_savepoint(layout, manifest, self._job_id, directory, sources)
+            elif self._closed is not None:  # its last output could not be committed
+                raise SavepointError.job_ended(self._name, self._closed)
+            time.sleep(_RETRY_SECONDS)
+
+    @contextmanager
+    def _trying_again(self, manifest: Manifest) -> Iterator[None]:
+        """Spark drops its own old logs as it goes on, perhaps one that was just to be read."""
+        try:
+            yield
+        except FileNotFoundError:
+            if self._settled() is manifest:
+                raise
 
 
 def blank_manifest(plan: PhysicalPlan) -> Manifest:
@@ -159,26 +182,30 @@ def blank_manifest(plan: PhysicalPlan) -> Manifest:
 
 
 def write_savepoint(
-    layout: CheckpointLayout, manifest: Manifest, job_id: str, directory: str
+    layout: CheckpointLayout,
+    manifest: Manifest,
+    job_id: str,
+    directory: str,
+    sources: Mapping[str, bytes] | None = None,
 ) -> str:
     """Copy an epoch of a job into a new directory below `directory`; its path.
 
-    If that fails, nothing is left of it.
+    `sources` is what they kept beside the epoch, if that may have changed meanwhile. If it fails,
+    nothing is left of it.
     """
     fs, parent = filesystem_for(directory)
     token = secrets.token_hex(6)
     root = os.path.join(parent, f"savepoint-{job_id}-{token}")
     try:
         saved = _copied(fs, layout, manifest, root, token)
-        sources, seed = CheckpointLayout(root).sources, CheckpointLayout(root).spark
-        fs.copy_tree(layout.sources, sources)
-        export_spark(fs, layout, manifest, seed)
-        data = saved.to_bytes()
-        sign(fs, root, data)
-        reach("savepoint.before_manifest")
-        fs.create_exclusive(os.path.join(root, SAVEPOINT_MANIFEST), data)
+        new = CheckpointLayout(root)
+        for path, data in (fs.read_tree(layout.sources) if sources is None else sources).items():
+            fs.write(os.path.join(new.sources, path), data)
+        export_spark(fs, layout, manifest, new.spark)
+        seal(fs, root, saved)
     except BaseException:
-        fs.delete_tree(root)
+        with contextlib.suppress(OSError):
+            fs.delete_tree(root)
         raise
     _log.info("savepoint of epoch %d at %s", manifest.epoch, root)
     return root

@@ -21,10 +21,12 @@ from penstock.driver.spark_logs import (
     log_entries,
     log_files,
     metadata_of,
+    missing_log,
     offset_file,
     offsets_by_name,
     uri_of,
 )
+from penstock.errors import CheckpointCorruptError
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.filesystem import FileSystem
 from penstock.storage.manifest import Manifest, SparkSourceName
@@ -45,7 +47,11 @@ _BEFORE = ".before"
 def export_spark(fs: FileSystem, layout: CheckpointLayout, manifest: Manifest, target: str) -> None:
     """Write how far Spark's sources were read into a savepoint."""
     origin = _existing(fs, layout)
-    if manifest.batch is None or origin is None:
+    if manifest.batch is None:
+        return
+    if origin is None:
+        if any(source.uid != CALLS for source in manifest.spark_sources):
+            raise CheckpointCorruptError.of(layout.spark, "the directory is missing")
         return
     offsets = offsets_by_name(manifest.offsets or "v2")
     for name, known in _with_directories(fs, origin, manifest.spark_sources):
@@ -139,7 +145,12 @@ def _copy_source(
     if last is None:
         fs.copy_tree(place, target)
         return
-    texts = [fs.read(os.path.join(place, name)).decode() for name in fs.list(place) if is_log(name)]
+    names = [name for name in fs.list(place) if is_log(name)]
+    missing = missing_log(names, last)
+    if missing is not None:
+        # Without it, Spark would read the files that it names once more.
+        raise CheckpointCorruptError.of(os.path.join(place, missing), "the file is missing")
+    texts = [fs.read(os.path.join(place, name)).decode() for name in names]
     entries = log_entries(texts, last)
     before, after = moved
     for entry in entries:

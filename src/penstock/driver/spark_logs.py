@@ -63,6 +63,16 @@ def is_log(name: str) -> bool:
     return _LOG_FILE.fullmatch(name) is not None
 
 
+def missing_log(names: Iterable[str], last: int) -> str | None:
+    """The first file that a log up to `last` lacks, if these are its files."""
+    known = set(names)
+    compacted = [int(name.partition(".")[0]) for name in known if name.endswith(".compact")]
+    if any(number >= last for number in compacted):
+        return None
+    needed = (str(number) for number in range(max(compacted, default=-1) + 1, last + 1))
+    return next((name for name in needed if name not in known), None)
+
+
 def log_entries(files: Iterable[str], last: int) -> list[dict[str, Any]]:
     """What the files of a log say about batches up to `last`, each once, in their order."""
     found: dict[tuple[int, str], dict[str, Any]] = {}

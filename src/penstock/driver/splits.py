@@ -6,7 +6,6 @@ position in a manifest is always that of a known split.
 
 from __future__ import annotations
 
-import os
 import pickle
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -52,6 +51,9 @@ def with_splits(
         path = _path(layout, vertex)
         # Without an epoch nothing has been read, so what an earlier start made binds nobody.
         stored = _read(fs, path) if base is not None else None
+        if stored is None and base is not None and head.uid in base.sources:
+            # Made anew, they might be others than those that the positions are for.
+            raise CheckpointCorruptError.of(path, "the file is missing")
         cut = _cut(head, stored, vertex.parallelism)
         if plan.settings.batch:
             cut = _whole(head, cut)
@@ -156,7 +158,7 @@ def _next(head: PhysicalOperator, known: tuple[Split, ...], parallelism: int) ->
 
 
 def _path(layout: CheckpointLayout, vertex: Vertex) -> str:
-    return os.path.join(layout.source(vertex.uid), "splits")
+    return layout.splits(vertex.uid)
 
 
 def _cut(head: PhysicalOperator, stored: _Cut | None, parallelism: int) -> _Cut:

@@ -354,7 +354,7 @@ class VertexTask:
         self._write(keyed_state.snapshot())
         uid = self.vertex.operators[0].uid
         acknowledgement.state_types.setdefault(uid, {}).update(keyed_state.types())
-        if changed := keyed_state.changed_types():
+        if changed := keyed_state.declared.changed():
             acknowledgement.changed_types[uid] = {name: dump(t) for name, t in changed.items()}
         acknowledgement.files = [info.to_json() for info in self._segments]
         reach("task.after_segment")
@@ -583,7 +583,7 @@ class VertexTask:
         changed = order.changed_types.get(self.vertex.operators[0].uid, {})
         for state, pickled in changed.items():
             assert self.keyed_state is not None
-            self.keyed_state.follow(state, *pickle.loads(base64.b64decode(pickled)))
+            self.keyed_state.declared.follow(state, *pickle.loads(base64.b64decode(pickled)))
 
     def _base_state(self) -> SubtaskState | None:
         vertex = self._base_vertex()

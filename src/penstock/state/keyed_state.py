@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from xxhash import xxh3_64_intdigest
 
-from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.typeinfo import Types
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -17,22 +17,16 @@ from penstock.datastream.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from penstock.errors import CheckpointMismatchError, StateError
+from penstock.errors import StateError
 from penstock.state.backend import KeyScope, StateBase
+from penstock.state.declared_types import DeclaredTypes
 from penstock.state.keys import decode_key
-from penstock.state.list_state import LiveListState, in_chunks, packed_elements
-from penstock.state.live import KeyedTable, LiveTable, Table, naming, naming_state
+from penstock.state.list_state import LiveListState, packed_elements
+from penstock.state.live import KeyedTable, LiveTable, Table, naming
 from penstock.state.map_state import LiveMapState
 from penstock.state.namespaces import NamespacedBase, NamespaceScope
 from penstock.state.panes import ElementPanes, PaneTable, Serializer
-from penstock.state.rewriting import Lift, stamps_changed
-from penstock.state.state_types import (
-    WITH_TTL,
-    has_ttl,
-    recorded_type,
-    rewrite_of_values,
-    shown,
-)
+from penstock.state.state_types import WITH_TTL
 from penstock.state.time_buffer import TimeBuffer
 from penstock.state.timers import TimerTable
 from penstock.state.ttl import Lifetime, stamped_serializer
@@ -108,12 +102,9 @@ class KeyedState:
         self._now = now
         self._chunk_number = chunk_number
         self._keep = keep
-        self._recorded = recorded
+        self.declared = DeclaredTypes(base, now, recorded)
         self._per_key = Place(scope, base)
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
-        self._layouts: dict[str, dict[str, Any]] = {}
-        self._changed_types: dict[str, tuple[str, TypeInformation]] = {}
-        """Kind and type of the states whose entries are rewritten in this epoch."""
         self._tables: list[Table] = []
         self._keyed_tables: dict[str, KeyedTable] = {}
         self._swept_states: dict[str, tuple[Lifetime, Callable[[bytes], Iterable[bytes]]]] = {}
@@ -136,7 +127,7 @@ class KeyedState:
                     f"{known[0]!r} and {descriptor!r}; give each state its own name"
                 )
             return known[1]
-        self._go_on(name, recorded_kind(descriptor), descriptor.type_info)
+        self.declared.add(name, recorded_kind(descriptor), descriptor.type_info)
         state = self._make(descriptor, name, place)
         self._states[name] = (descriptor, state)
         return state
@@ -179,62 +170,12 @@ class KeyedState:
 
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""
-        described = {
-            name: recorded_type(recorded_kind(descriptor), descriptor.type_info)
-            for name, (descriptor, _) in self._states.items()
-        }
-        return {**self._layouts, **described}
-
-    def declare(
-        self, name: str, kind: str, type_info: TypeInformation, held: Mapping[str, Lift] | None
-    ) -> None:
-        """Record how an operator keeps what it has under no descriptor.
-
-        `held` names the states in whose entries there are values of the type, and how they stand
-        there. None: in a way that leaves no other type than the stored one.
-        """
-        declared = self._layouts[name] = recorded_type(kind, type_info)
-        stored = self._recorded().get(name)
-        if stored is None or stored == declared:
-            return
-        rewrite = rewrite_of_values(self.base.operator, name, stored, kind, type_info)
-        if held is None:
-            raise CheckpointMismatchError.changed_type(
-                self.base.operator, name, shown(stored), shown(declared), "it is kept as pickles"
-            )
-        if rewrite is not None:
-            for state, lift in held.items():
-                self.base.rewrite(state, naming_state(name, lift(rewrite)))
-
-    # Types that have changed
-
-    def changed_types(self) -> dict[str, tuple[str, TypeInformation]]:
-        """Kind and type of each state under a descriptor whose type the epoch has changed."""
-        return dict(self._changed_types)
-
-    def follow(self, name: str, kind: str, type_info: TypeInformation) -> None:
-        """Another subtask has changed the type of a state, which may not be declared here yet."""
-        if name not in self._states:
-            self._layouts[name] = recorded_type(kind, type_info)
-            self._go_on(name, kind, type_info)
+        return self.declared.all()
 
     def rewritten(self) -> Iterator[Entry]:
         """All entries of states whose type has changed, but for those that were written before in
         this epoch. They are to be stored before the epoch's last changes."""
         return self.base.rewritten()
-
-    def _go_on(self, name: str, kind: str, type_info: TypeInformation) -> None:
-        """Fit what is stored of a state to how it is declared now, or refuse to."""
-        stored = self._recorded().get(name)
-        if stored is None:
-            return
-        rewrite = rewrite_of_values(self.base.operator, name, stored, kind, type_info)
-        stamped = has_ttl(stored["kind"]), has_ttl(kind)
-        rewrite = stamps_changed(rewrite, *stamped, self._now)
-        if rewrite is not None:
-            lifted = in_chunks(rewrite) if kind.startswith("list") else rewrite
-            self.base.rewrite(name, naming_state(name, lifted))
-            self._changed_types[name] = (kind, type_info)
 
     def all_keys(self, name: str, between: Callable[[], None] = _nothing) -> Iterator[Any]:
         """Every key that has a value of a state, or had one at the base.
@@ -269,7 +210,7 @@ class KeyedState:
                 yield scope.key, state
 
     def end_epoch(self) -> None:
-        self._changed_types.clear()
+        self.declared.end_epoch()
         self.base.end_epoch()
 
     def overflowing(self) -> bool:

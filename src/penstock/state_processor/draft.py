@@ -69,13 +69,16 @@ class Draft:
             if name[0] in manifest.vertices[part.vertex].operators
         }
         first = next(iter(manifest.vertices.values()), None)
-        return cls(
+        made = cls(
             replace(manifest, savepoint=True, committables={}, final=False, base=None, origin=None),
             first.parallelism if first else 1,
             first.max_parallelism if first else 128,
             origins,
             {vertex: vertex for vertex in manifest.vertices},
         )
+        if manifest.final:  # its time has come to an end, which is not so for who goes on
+            made._change_subtasks(lambda subtask: replace(subtask, watermark=None))
+        return made
 
     # Operators
 
@@ -260,14 +263,11 @@ class Draft:
 
     def _change_kept(self, change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
         """Change what operators keep beside keyed state."""
+        self._change_subtasks(lambda subtask: replace(subtask, operators=change(subtask.operators)))
+
+    def _change_subtasks(self, change: Callable[[SubtaskState], SubtaskState]) -> None:
         vertices = {
-            vertex: replace(
-                described,
-                subtasks=tuple(
-                    replace(subtask, operators=change(subtask.operators))
-                    for subtask in described.subtasks
-                ),
-            )
+            vertex: replace(described, subtasks=tuple(map(change, described.subtasks)))
             for vertex, described in self.manifest.vertices.items()
         }
         self.manifest = replace(self.manifest, vertices=vertices)

@@ -26,6 +26,8 @@ from penstock.storage.merging import live_entries
 from penstock.storage.table_file import check_file, write_table_file
 
 _BATCH = 10_000
+# A row takes some hundred bytes in Python, however few it has in the file.
+_PART_ROWS = 250_000
 RESULT_DDL = "subtask int, part int, result string"
 RESULT = pa.schema(
     [pa.field("subtask", pa.int32()), pa.field("part", pa.int32()), pa.field("result", pa.string())]
@@ -125,7 +127,8 @@ def _files(
         if error is not None:
             yield at, -1, error
             return
-        if part and (at != subtask or size >= CompactionPolicy.part_bytes):
+        full = size >= CompactionPolicy.part_bytes or len(part) >= _PART_ROWS
+        if part and (at != subtask or full):
             yield subtask, number, part
             number = number + 1 if at == subtask else 0
             part, size = [], 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,8 +33,8 @@ from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import FileSystem, filesystem_for
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState
-from penstock.storage.snapshot import SAVEPOINT_MANIFEST
-from penstock.storage.trust import sign
+from penstock.storage.sealing import seal
+from penstock.storage.trust import is_trusted
 
 _EXPIRING = "with time to live"
 
@@ -226,10 +225,9 @@ class SavepointWriter:
             for vertex, described in manifest.vertices.items()
         }
         self._copy_the_rest(fs, root, manifest)
-        data = replace(manifest, vertices=vertices).to_bytes()
-        if self._base is None or self._base.is_trusted():
-            sign(fs, root, data)
-        fs.create_exclusive(os.path.join(root, SAVEPOINT_MANIFEST), data)
+        # What is pickled in another user's savepoint is so in this one, and still not ours.
+        ours = self._base is None or is_trusted(self._base.snapshot)
+        seal(fs, root, replace(manifest, vertices=vertices), signed=ours)
 
     def _images(
         self, root: str, vertex: str, epoch: int, token: str

@@ -28,10 +28,13 @@ from penstock.errors import InvalidArgumentError
 
 _SAFE = re.compile(r"[A-Za-z0-9_.-]+")
 _NUMBERED_JSON = re.compile(r"(0|[1-9][0-9]*)\.json")
-_OF_A_FORK = re.compile(r"(?:spark|sources|seed)(?:-(?P<fork>.+))?")
 _STATE_FILE = re.compile(
     r"(?P<epoch>[0-9]+)_(?P<vertex>[A-Za-z0-9_.-]+)_(?P<subtask>[0-9]+)_(?P<token>[A-Za-z0-9]+)"
     r"\.(?P<kind>segment|image|merged|loop)(-(?P<part>[0-9]+))?\.parquet"
+)
+# `.new-…` and `.before` are steps on the way to another one of Spark's directories.
+_FORKED = re.compile(
+    r"(?:spark|sources|seed)(?:-(?P<fork>[A-Za-z0-9-]+))?(?P<step>\.new-[0-9a-f]+|\.before)?"
 )
 
 
@@ -95,6 +98,9 @@ class CheckpointLayout:
     def source(self, name: str) -> str:
         return os.path.join(self.sources, _safe("source name", name))
 
+    def splits(self, vertex: str) -> str:
+        return os.path.join(self.source(vertex), "splits")
+
     @property
     def side_inputs(self) -> str:
         return os.path.join(self.root, "side")
@@ -148,16 +154,33 @@ def parse_state_file(name: str) -> StateFileName | None:
     )
 
 
-def parse_fork(name: str) -> str | None:
-    """The fork that a directory in a job's directory belongs to, None for all that does not."""
-    match = _OF_A_FORK.fullmatch(name)
-    return None if match is None else match["fork"] or ""
-
-
 def parse_epoch(name: str) -> int | None:
     """The epoch of a manifest's name, None for anything else, such as leftovers."""
     match = _NUMBERED_JSON.fullmatch(os.path.basename(name))
     return None if match is None else int(match[1])
+
+
+def parse_fork(name: str) -> str | None:
+    """The beginning that a directory in a job's root belongs to, empty for the first; None for
+    directories that all share."""
+    match = _FORKED.fullmatch(name)
+    return None if match is None else match["fork"] or ""
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a directory in a job's root was to become another one."""
+    match = _FORKED.fullmatch(name)
+    return match is not None and (match["step"] or "").startswith(".new-")
+
+
+def is_inside(path: str) -> bool:
+    """Whether a path that is relative to a directory stays in it."""
+    return all(is_plain_name(part) for part in path.split("/"))
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name is that of something in the directory where it is looked for."""
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
 
 
 def _stem(epoch: int, vertex: str, subtask: int, token: str) -> str:

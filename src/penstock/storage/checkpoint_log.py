@@ -8,6 +8,7 @@ from penstock.errors import CheckpointCorruptError, CheckpointError, CheckpointM
 from penstock.storage.checkpoint_layout import (
     STATE,
     CheckpointLayout,
+    is_unfinished,
     parse_epoch,
     parse_fork,
     parse_state_file,
@@ -31,12 +32,14 @@ class CheckpointLog:
         return sorted(epoch for epoch in found if epoch is not None)
 
     def read(self, epoch: int) -> Manifest:
+        return Manifest.from_bytes(self.layout.manifest(epoch), self.read_bytes(epoch))
+
+    def read_bytes(self, epoch: int) -> bytes:
         path = self.layout.manifest(epoch)
         try:
-            data = self.fs.read(path)
+            return self.fs.read(path)
         except FileNotFoundError:
             raise CheckpointCorruptError.of(path, "it is not there") from None
-        return Manifest.from_bytes(path, data)
 
     def newest(self, job_id: str) -> Manifest | None:
         epochs = self.epochs()
@@ -63,6 +66,8 @@ class CheckpointLog:
         self.fs.delete_temporaries(self.layout.root)
         for name in self.fs.list(self.layout.plans):
             self.fs.delete(os.path.join(self.layout.plans, name))
+        for name in filter(is_unfinished, self.fs.list(self.layout.root)):
+            self.fs.delete_tree(os.path.join(self.layout.root, name))
         self.fs.delete_tree(self.layout.side_inputs)
         try:
             manifests = [self.read(epoch) for epoch in self.epochs()]
@@ -87,9 +92,7 @@ class CheckpointLog:
         for epoch in dropped:
             for path in (self.layout.manifest, self.layout.committed, self.layout.tried):
                 self.fs.delete(path(epoch))
-        self._drop_forks(
-            {manifest.origin.fork if manifest.origin else "" for manifest in manifests}
-        )
+        self._drop_beginnings({m.origin.fork if m.origin else "" for m in manifests})
         needed = {file.path for manifest in manifests for file in manifest.files()}
         return self._drop_state(needed | keep, before=kept[-1])
 
@@ -104,8 +107,10 @@ class CheckpointLog:
             removed.append(path)
         return removed
 
-    def _drop_forks(self, needed: set[str]) -> None:
+    def _drop_beginnings(self, kept: set[str]) -> None:
+        """Drop what was kept for the sources since the job began from some savepoint, when no epoch
+        of that time is left."""
         for name in self.fs.list(self.layout.root):
             fork = parse_fork(name)
-            if fork is not None and fork not in needed:
+            if fork is not None and fork not in kept and fork != self.layout.fork:
                 self.fs.delete_tree(os.path.join(self.layout.root, name))

@@ -12,7 +12,8 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, Protocol
 
@@ -60,8 +61,18 @@ class FileSystem(Protocol):
         """Copy the files in a directory and those below; it need not exist."""
         ...
 
-    def link(self, path: str, new_path: str) -> None:
-        """Have an immutable file under another name too: the same file if that can be."""
+    def link(
+        self, path: str, new_path: str, check: Callable[[str], None] = lambda path: None
+    ) -> None:
+        """Have an immutable file under another name too: the same file, if that can be and nobody
+        else may change it.
+
+        `check` is given the file in a place of its own, and may refuse it, before it gets its name.
+        """
+        ...
+
+    def read_tree(self, path: str) -> dict[str, bytes]:
+        """What is in the files below a directory, by their paths in it; it need not exist."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -85,6 +96,10 @@ class FileSystem(Protocol):
 
         A writer that is alive fails by it.
         """
+        ...
+
+    def owner_of_new_files(self, path: str) -> int:
+        """Whom what this process writes into a directory belongs to: a mount may say otherwise."""
         ...
 
     def rename(self, path: str, new_path: str) -> None:
@@ -133,9 +148,7 @@ class LocalFileSystem:
         with _writable(new_path):
             os.makedirs(directory, exist_ok=True)
             try:
-                shutil.copyfile(path, temporary)
-                with open(temporary, "rb") as file:
-                    os.fsync(file.fileno())
+                _copy_durably(path, temporary)
                 os.replace(temporary, new_path)
             finally:
                 with suppress(FileNotFoundError):
@@ -149,21 +162,33 @@ class LocalFileSystem:
                 if not _TEMPORARY.fullmatch(name):
                     self.copy(os.path.join(directory, name), os.path.normpath(f"{place}/{name}"))
 
-    def link(self, path: str, new_path: str) -> None:
-        with suppress(FileNotFoundError):
-            if os.path.samefile(path, new_path):
-                return  # to unlink it first might leave none
+    def link(
+        self, path: str, new_path: str, check: Callable[[str], None] = lambda path: None
+    ) -> None:
+        directory, name = os.path.split(new_path)
+        temporary = os.path.join(directory, f".{name}.{secrets.token_hex(6)}.tmp")
         try:
             with _writable(new_path):
-                os.makedirs(os.path.dirname(new_path), exist_ok=True)
-                with suppress(FileNotFoundError):
-                    os.unlink(new_path)
-            os.link(path, new_path)
-            _sync_directory(new_path)
-        except OSError as error:
-            if error.errno not in _NO_LINKS | {errno.EXDEV}:
-                raise
-            self.copy(path, new_path)
+                os.makedirs(directory, exist_ok=True)
+                if not _linked(path, temporary):
+                    _copy_durably(path, temporary)
+            check(temporary)
+            with _writable(new_path):
+                os.replace(temporary, new_path)
+                _sync_directory(new_path)
+        finally:
+            # There still if both are the same file already: then a rename does nothing.
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+    def read_tree(self, path: str) -> dict[str, bytes]:
+        found = {}
+        for directory, _, names in os.walk(path):
+            for name in names:
+                if not _TEMPORARY.fullmatch(name):
+                    full = os.path.join(directory, name)
+                    found[os.path.relpath(full, path)] = self.read(full)
+        return found
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -174,12 +199,17 @@ class LocalFileSystem:
     def list(self, path: str) -> list[str]:
         try:
             return sorted(os.listdir(path))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def delete(self, path: str) -> None:
         with _writable(path), suppress(FileNotFoundError):
             os.unlink(path)
+
+    def owner_of_new_files(self, path: str) -> int:
+        probe = os.path.join(path, "probe")
+        with _writable(probe), _temporary(probe, b"") as temporary:
+            return os.stat(temporary).st_uid
 
     def rename(self, path: str, new_path: str) -> None:
         with _writable(new_path):
@@ -230,6 +260,26 @@ def _write_durably(path: str, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _copy_durably(path: str, new_path: str) -> None:
+    shutil.copyfile(path, new_path)
+    with open(new_path, "rb") as file:
+        os.fsync(file.fileno())
+
+
+def _linked(path: str, new_path: str) -> bool:
+    """Link a file, if it is one of ours alone: what others can write, they could change later."""
+    found = os.stat(path)
+    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return False
+    try:
+        os.link(path, new_path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS | {errno.EXDEV}:
+            raise
+        return False
+    return True
 
 
 def _rename_if_absent(temporary: str, path: str) -> None:

@@ -65,6 +65,21 @@ class Lease:
         self.release()
 
 
+def is_held(directory: str) -> bool:
+    """Whether a job runs in a directory, which stays untouched."""
+    try:
+        fd = os.open(os.path.join(directory, FILE_NAME), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 def _drop_inherited() -> None:
     # A forked child shares the open file, and would keep the lease after the driver's death.
     for lease in list(Lease._held):

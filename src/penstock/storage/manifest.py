@@ -10,7 +10,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from xxhash import xxh3_128_hexdigest
+
 from penstock.errors import CheckpointCorruptError, CheckpointFormatError
+from penstock.storage.checkpoint_layout import is_inside, is_plain_name
+from penstock.storage.contents import Content
 from penstock.storage.file_info import FileInfo
 
 FORMAT_VERSION = 3
@@ -124,6 +128,8 @@ class Manifest:
     savepoint: bool = False
     written_by: Mapping[str, str] = field(default_factory=dict)
     """Of a savepoint: program → the version that made it, for who finds it years later."""
+    contents: Mapping[str, Content] = field(default_factory=dict)
+    """Of a savepoint: every file beside its manifest, by its path in the savepoint."""
     format: int = FORMAT_VERSION
 
     def files(self) -> Collection[FileInfo]:
@@ -135,8 +141,22 @@ class Manifest:
             for file in link.files
         ] + [file for loop in self.loops.values() for file in loop.files]
 
+    def reopened(self) -> Manifest:
+        """The same for who goes on, though event time had come to its end."""
+        vertices = {
+            uid: replace(
+                vertex, subtasks=tuple(replace(s, watermark=None) for s in vertex.subtasks)
+            )
+            for uid, vertex in self.vertices.items()
+        }
+        return replace(self, vertices=vertices, final=False)
+
     def to_bytes(self) -> bytes:
-        return json.dumps(_plain(self), separators=(",", ":"), sort_keys=True).encode()
+        plain = _plain(self)
+        if self.savepoint:
+            # Nobody else has a digest of it, unlike of all other files of a savepoint.
+            plain["checksum"] = _checksum(plain)
+        return _canonical(plain)
 
     @classmethod
     def from_bytes(cls, path: str, data: bytes) -> Manifest:
@@ -149,8 +169,10 @@ class Manifest:
             raise CheckpointFormatError.newer(path, version, FORMAT_VERSION)
         if version < FORMAT_VERSION:
             raise CheckpointFormatError.older(path, version, FORMAT_VERSION)
+        if raw.get("savepoint") and raw.pop("checksum", None) != _checksum(raw):
+            raise CheckpointCorruptError.of(path, "its checksum is not that of its content")
         try:
-            return cls(
+            manifest = cls(
                 **{
                     **raw,
                     "vertices": {k: _vertex(v) for k, v in raw["vertices"].items()},
@@ -159,10 +181,33 @@ class Manifest:
                     "loops": {k: _loop(v) for k, v in raw.get("loops", {}).items()},
                     "spark_sources": tuple(map(_spark_source, raw.get("spark_sources", ()))),
                     "origin": Origin(**raw["origin"]) if raw.get("origin") else None,
+                    "contents": {k: Content(**v) for k, v in raw.get("contents", {}).items()},
                 }
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointCorruptError.of(path, f"a part is missing ({error!r})") from None
+        _check_names(path, manifest)
+        return manifest
+
+
+def _check_names(path: str, manifest: Manifest) -> None:
+    """Names become paths, and somebody else may have written them."""
+    paths = [*(file.path for file in manifest.files()), *manifest.contents]
+    names = [*manifest.vertices, *(n for source in manifest.spark_sources for n in source.names)]
+    if manifest.origin is not None:
+        names.append(manifest.origin.fork)
+    outside = [p for p in paths if not is_inside(p)] + [n for n in names if not is_plain_name(n)]
+    if outside:
+        reason = f"it names {outside[0]!r}, which may be a path out of its directory"
+        raise CheckpointCorruptError.of(path, reason)
+
+
+def _canonical(plain: Mapping[str, Any]) -> bytes:
+    return json.dumps(plain, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _checksum(plain: Mapping[str, Any]) -> str:
+    return str(xxh3_128_hexdigest(_canonical(plain)))
 
 
 def _plain(value: Any) -> Any:

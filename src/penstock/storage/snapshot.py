@@ -8,6 +8,7 @@ top::
       state/              an image of each subtask's state, records in loops
       sources/<name>/     what sources keep beside the checkpoint
       spark/              how far Spark's sources were read
+      signature.json      tells the user who wrote it that nobody has changed it
 
 Nothing in it names a place outside of it, so that it can be moved and copied.
 """
@@ -15,11 +16,12 @@ Nothing in it names a place outside of it, so that it can be moved and copied.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from penstock.errors import CheckpointCorruptError, SnapshotNotFoundError
 from penstock.storage.checkpoint_layout import CheckpointLayout, parse_epoch
 from penstock.storage.checkpoint_log import CheckpointLog
+from penstock.storage.contents import check_sizes
 from penstock.storage.filesystem import FileSystem, filesystem_for
 from penstock.storage.manifest import Manifest
 
@@ -36,6 +38,8 @@ class Snapshot:
     layout: CheckpointLayout
     """Where the files are that the manifest names."""
     manifest: Manifest
+    data: bytes = field(default=b"", repr=False)
+    """The manifest as it was read."""
 
     @property
     def is_savepoint(self) -> bool:
@@ -44,6 +48,9 @@ class Snapshot:
     def check_files(self) -> None:
         """Refuse a snapshot of which files are missing or cut off; their content is checked when
         they are read."""
+        if self.is_savepoint:
+            check_sizes(self.layout.root, self.manifest.contents)
+            return
         for file in self.manifest.files():
             path = self.layout.full(file.path)
             try:
@@ -52,6 +59,11 @@ class Snapshot:
                 raise CheckpointCorruptError.of(path, "the file is missing") from None
             if size != file.bytes:
                 raise CheckpointCorruptError.of(path, f"it has {size} bytes, not {file.bytes}")
+        for uid, vertex in self.manifest.vertices.items():
+            path = self.layout.splits(uid)
+            of_source = vertex.operators[:1] and vertex.operators[0] in self.manifest.sources
+            if of_source and not self.fs.exists(path):
+                raise CheckpointCorruptError.of(path, "the file is missing")
 
 
 def open_snapshot(path: str) -> Snapshot:
@@ -83,7 +95,17 @@ def _savepoint(fs: FileSystem, root: str) -> Snapshot:
         data = fs.read(path)
     except FileNotFoundError:
         raise SnapshotNotFoundError.at(root, fs.exists(root)) from None
-    return Snapshot(root, fs, CheckpointLayout(root), Manifest.from_bytes(path, data))
+    except OSError as error:
+        raise CheckpointCorruptError.of(path, f"{type(error).__name__}: {error}") from None
+    manifest = Manifest.from_bytes(path, data)
+    # A checkpoint is trusted by its owner, a savepoint is not: it must not pass for the other.
+    if not manifest.savepoint:
+        raise CheckpointCorruptError.of(path, "it is not the manifest of a savepoint")
+    listed = manifest.contents
+    unlisted = [f.path for f in manifest.files() if f.path not in listed]
+    if unlisted:
+        raise CheckpointCorruptError.of(path, f"it does not list {unlisted[0]}")
+    return Snapshot(root, fs, CheckpointLayout(root), manifest, data)
 
 
 def _checkpoint(fs: FileSystem, root: str, epoch: int) -> Snapshot:
@@ -93,4 +115,9 @@ def _checkpoint(fs: FileSystem, root: str, epoch: int) -> Snapshot:
         data = fs.read(path)
     except FileNotFoundError:  # perhaps it has been retired
         raise SnapshotNotFoundError.at(path, exists=False) from None
-    return Snapshot(path, fs, layout, Manifest.from_bytes(path, data))
+    manifest = Manifest.from_bytes(path, data)
+    if manifest.savepoint:
+        raise CheckpointCorruptError.of(path, "it is the manifest of a savepoint")
+    if manifest.origin is not None:
+        layout = replace(layout, fork=manifest.origin.fork)
+    return Snapshot(path, fs, layout, manifest, data)

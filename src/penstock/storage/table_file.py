@@ -187,12 +187,12 @@ def read_whole(fs: FileSystem, root: str, info: FileInfo, meter: ReadMeter | Non
         raise CheckpointCorruptError.of(path, "the file is missing") from error
 
 
-def check_file(fs: FileSystem, root: str, info: FileInfo) -> None:
-    """Refuse a file that is not as it was written."""
+def check_file(fs: FileSystem, root: str, info: FileInfo, copy: str | None = None) -> None:
+    """Refuse a file, or a copy of it, that is not as it was written."""
     path = os.path.join(root, info.path)
     checksum, size = xxh3_128(), 0
     try:
-        with fs.open_read(path) as file:
+        with fs.open_read(copy or path) as file:
             while block := file.read(_BLOCK):
                 checksum.update(block)
                 size += len(block)

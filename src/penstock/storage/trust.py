@@ -1,9 +1,9 @@
 """Whether a snapshot was written by this user: it may hold pickled values, and opening those runs
 code.
 
-A savepoint is signed: with a secret that only this user has, over its manifest and the digests of
-all files beside it. So it stays trusted when it is moved or copied, unless something in it was
-changed. A checkpoint lies in a directory of the user's own, which is what counts for it.
+A savepoint is signed with a secret that only this user has, over its manifest, which holds the
+digests of all files beside it. So it stays trusted when it is moved or copied, unless something in
+it was changed. A checkpoint lies in a directory of the user's own, which is what counts for it.
 """
 
 from __future__ import annotations
@@ -16,86 +16,100 @@ import secrets
 from collections.abc import Iterator
 
 from penstock.common.user_directory import user_directory
-from penstock.errors import UntrustedSnapshotError
+from penstock.errors import CheckpointCorruptError, UntrustedSnapshotError
+from penstock.storage.checkpoint_layout import CheckpointLayout
+from penstock.storage.contents import check_contents, files_in
 from penstock.storage.filesystem import FileSystem
 from penstock.storage.snapshot import SAVEPOINT_MANIFEST, Snapshot
 
 SIGNATURE = "signature.json"
 _SECRET = "secret"
-_BLOCK = 1 << 20
 
 
 def sign(fs: FileSystem, root: str, manifest: bytes) -> None:
-    """Sign a savepoint whose files are all there, but for its manifest."""
+    """Sign a savepoint by its manifest, which lists all files."""
     try:
         key = _secret(create=True)
     except OSError:
         return  # nowhere to keep a secret: then it is one that has to be asked for
-    if key is None:
-        return
-    digests = {name: _digest(fs, os.path.join(root, name)) for name in _files(root)}
-    signed = {"files": digests, "hmac": _hmac(key, manifest, digests)}
-    fs.write(os.path.join(root, SIGNATURE), json.dumps(signed).encode())
+    if key is not None:
+        fs.write(os.path.join(root, SIGNATURE), json.dumps({"hmac": _hmac(key, manifest)}).encode())
 
 
 def is_trusted(snapshot: Snapshot) -> bool:
-    """Whether this user wrote it."""
+    """Whether this user wrote it, and nobody has changed it since. Reads all of a savepoint."""
+    if not _is_by_this_user(snapshot):
+        return False
     if snapshot.is_savepoint:
-        return _has_signature(snapshot.fs, snapshot.layout.root)
-    return _is_own(snapshot.layout.root)
+        try:
+            check_contents(snapshot.fs, snapshot.layout.root, snapshot.manifest.contents)
+        except CheckpointCorruptError:
+            return False
+    return True
 
 
-def check_trust(snapshot: Snapshot, trusted: bool) -> None:
-    """Refuse a snapshot of somebody else's, unless it is to be trusted."""
-    if not trusted and not is_trusted(snapshot):
-        raise UntrustedSnapshotError.of(snapshot.path)
+def check_author(snapshot: Snapshot, trusted: bool) -> None:
+    """Refuse a snapshot of somebody else's, unless it is to be trusted.
+
+    Of a savepoint this looks at its manifest and at which files there are. Whoever opens one of
+    them has to compare it with its digest first.
+    """
+    if trusted or _is_by_this_user(snapshot):
+        return
+    if not snapshot.is_savepoint:
+        check_owner(snapshot.layout, trusted=False)
+    raise UntrustedSnapshotError.of(snapshot.path)
 
 
-def _has_signature(fs: FileSystem, root: str) -> bool:
+def check_owner(layout: CheckpointLayout, trusted: bool, fs_user: int | None = None) -> None:
+    """Refuse a job's directory of which a driver that was not this user's wrote something.
+
+    `fs_user` is who owns what this user writes there, if that is known to be somebody else. The
+    files in `state` do not count: on some clusters tasks run as another user than the driver, and
+    what belongs there is known by its digest.
+    """
+    if trusted:
+        return
+    own = {os.getuid(), os.getuid() if fs_user is None else fs_user}
+    for path in _written_by_drivers(layout):
+        owner = os.lstat(path).st_uid
+        if owner not in own:
+            raise UntrustedSnapshotError.of_another_user(path, owner)
+
+
+def _is_by_this_user(snapshot: Snapshot) -> bool:
+    if snapshot.is_savepoint:
+        return _has_signature(snapshot)
+    return all(os.lstat(path).st_uid == os.getuid() for path in _all_in(snapshot.layout.root))
+
+
+def _has_signature(snapshot: Snapshot) -> bool:
+    root = snapshot.layout.root
     try:
-        signed = json.loads(fs.read(os.path.join(root, SIGNATURE)))
-        digests, stated = dict(signed["files"]), str(signed["hmac"])
-        manifest = fs.read(os.path.join(root, SAVEPOINT_MANIFEST))
+        stated = str(json.loads(snapshot.fs.read(os.path.join(root, SIGNATURE)))["hmac"])
         key = _secret(create=False)
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    if key is None or not hmac.compare_digest(_hmac(key, manifest, digests), stated):
+    # As it was read: who could change it since would have it checked against something else.
+    if key is None or not hmac.compare_digest(_hmac(key, snapshot.data), stated):
         return False
-    return digests == {name: _digest(fs, os.path.join(root, name)) for name in _files(root)}
+    return set(files_in(root)) <= {*snapshot.manifest.contents, SIGNATURE, SAVEPOINT_MANIFEST}
 
 
-def _files(root: str) -> Iterator[str]:
-    """All that is in a savepoint, relative to it, but for what is signed or signs."""
-    for directory, _, names in os.walk(root):
-        for name in names:
-            path = os.path.relpath(os.path.join(directory, name), root)
-            if path not in (SIGNATURE, SAVEPOINT_MANIFEST):
-                yield path
+def _written_by_drivers(layout: CheckpointLayout) -> Iterator[str]:
+    yield layout.root
+    yield from _all_in(layout.epochs)
+    yield from _all_in(layout.sources)
 
 
-def _is_own(root: str) -> bool:
-    try:
-        owners = {os.stat(root).st_uid}
-        for directory, directories, names in os.walk(root):
-            owners.update(
-                os.lstat(os.path.join(directory, n)).st_uid for n in (*directories, *names)
-            )
-    except FileNotFoundError:
-        return False
-    return owners == {os.getuid()}
+def _all_in(place: str) -> Iterator[str]:
+    for directory, directories, names in os.walk(place):
+        yield directory
+        yield from (os.path.join(directory, name) for name in (*directories, *names))
 
 
-def _hmac(key: bytes, manifest: bytes, digests: dict[str, str]) -> str:
-    signed = manifest + b"\0" + json.dumps(digests, sort_keys=True).encode()
-    return hmac.new(key, signed, hashlib.sha256).hexdigest()
-
-
-def _digest(fs: FileSystem, path: str) -> str:
-    digest = hashlib.sha256()
-    with fs.open_read(path) as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+def _hmac(key: bytes, manifest: bytes) -> str:
+    return hmac.new(key, manifest, hashlib.sha256).hexdigest()
 
 
 def _secret(create: bool) -> bytes | None:

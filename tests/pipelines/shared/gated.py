@@ -55,8 +55,8 @@ class _GatedReader(SourceReader):
         self._end = end
 
     def read(self, split: Split, position: Any, max_records: int) -> ReadResult:
-        limit = int(Path(split.data).read_text())
-        stop = min(limit, position + max_records)
+        limit = int(Path(split.data).read_text() or position)  # it may just be written
+        stop = max(position, min(limit, position + max_records))
         return ReadResult(
             list(range(position, stop)),
             stop,

@@ -10,7 +10,9 @@ import pytest
 from penstock.cli import main
 from penstock.driver import registry
 from penstock.storage.file_info import FileInfo
+from penstock.storage.filesystem import LocalFileSystem
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState, VertexState
+from penstock.storage.sealing import seal
 
 CONTENT = b"not really Parquet"
 FILE = FileInfo("state/a.parquet", 1, len(CONTENT), "0", "image", (), (0, 127))
@@ -41,7 +43,7 @@ def _with_state(place: Path) -> Path:
 @pytest.fixture
 def savepoint(tmp_path: Path) -> Path:
     place = _with_state(tmp_path / "savepoints" / "one")
-    (place / "savepoint.json").write_bytes(_manifest(7, True).to_bytes())
+    seal(LocalFileSystem(), str(place), _manifest(7, True))
     return place
 
 

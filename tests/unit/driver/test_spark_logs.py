@@ -12,6 +12,7 @@ from penstock.driver.spark_logs import (
     log_entries,
     log_files,
     metadata_of,
+    missing_log,
     offset_file,
     offsets_by_name,
     uri_of,
@@ -64,3 +65,15 @@ def test_a_log_is_cut_and_written_anew(last, written):
 
 def test_paths_as_spark_writes_them():
     assert uri_of("/a b/c%41/(d)+é~,'&=@!#?[") == "file:///a%20b/c%2541/(d)+é~,'&=@!%23%3F%5B"
+
+
+def test_a_log_with_a_gap_is_noticed():
+    whole = ["0", "1", "2"]
+    assert missing_log(whole, 2) is None
+    assert missing_log(whole, 3) == "3"
+    assert missing_log(["0", "2"], 2) == "1"
+    assert missing_log([], -1) is None
+    assert missing_log([], 0) == "0"
+    assert missing_log(["9.compact", "10", "11"], 11) is None
+    assert missing_log(["9.compact", "11"], 11) == "10"
+    assert missing_log(["19.compact"], 12) is None  # it holds all before it

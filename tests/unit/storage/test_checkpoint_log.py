@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from penstock.storage.checkpoint_layout import CheckpointLayout, image_name, seg
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import LocalFileSystem
-from penstock.storage.manifest import ChainLink, Manifest, SubtaskState, VertexState
+from penstock.storage.manifest import ChainLink, Manifest, Origin, SubtaskState, VertexState
 
 
 @pytest.fixture
@@ -196,3 +197,41 @@ def test_every_retained_epoch_keeps_its_files(tmp_path_factory, named, retained)
     assert needed <= left(log)
     assert left(log) - needed <= {segment(newest)}
     assert log.retire(retained, set()) == []
+
+
+def test_what_is_kept_for_the_sources_goes_with_the_epochs_of_its_time(log):
+    """The job began, began from one savepoint, and from another."""
+    forks = {1: None, 2: "aa-2", 3: "aa-2", 4: "bb-4", 5: "bb-4"}
+    for epoch, fork in forks.items():
+        origin = None if fork is None else Origin("00", "/savepoint", fork)
+        log.commit(replace(manifest(epoch), origin=origin))
+    of_all = ["state/x", "side/x", "plans/x", "sparkling/x", "sources.md"]
+    of_forks = {
+        "": ["spark/offsets/0", "sources/s/splits"],
+        "aa-2": ["spark-aa-2/offsets/0", "sources-aa-2/s/splits", "seed-aa-2/batch.json"],
+        "bb-4": ["spark-bb-4/x", "spark-bb-4.before/x", "sources-bb-4/s", "seed-bb-4/x"],
+        "cc-5": ["sources-cc-5/s/splits", "seed-cc-5/x"],  # a start that came to nothing
+    }
+    write(log, *of_all, *(path for paths in of_forks.values() for path in paths))
+    log = CheckpointLog(log.fs, replace(log.layout, fork="bb-4"))
+
+    def left() -> set[str]:
+        return {
+            fork for fork, paths in of_forks.items() if log.fs.exists(log.layout.full(paths[0]))
+        }
+
+    log.retire(5, set())
+    assert left() == {"", "aa-2", "bb-4"}
+    log.retire(3, set())
+    assert left() == {"aa-2", "bb-4"}
+    log.retire(1, set())
+    for fork, paths in of_forks.items():
+        for path in paths:
+            assert log.fs.exists(log.layout.full(path)) == (fork == "bb-4"), path
+    assert all(log.fs.exists(log.layout.full(path)) for path in of_all)
+
+
+def test_a_directory_of_spark_s_that_was_not_finished_is_removed_at_the_start(log):
+    write(log, "spark-aa-2.new-12ab/x", "spark.new-12ab/x", "spark.before/x", "spark-aa-2/x")
+    log.remove_leftovers()
+    assert log.fs.list(log.layout.root) == ["spark-aa-2", "spark.before"]

@@ -9,12 +9,12 @@ import pytest
 
 from penstock.errors import LeaseHeldError
 from penstock.storage import lease
-from penstock.storage.lease import Lease
+from penstock.storage.lease import Lease, is_held
 
 ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 HOLDER = """
 import sys, time
-from penstock.storage.lease import Lease
+from penstock.storage.lease import Lease, is_held
 lease = Lease.acquire(sys.argv[1], {"job": "word count"})
 print("held", flush=True)
 time.sleep(60)
@@ -96,3 +96,12 @@ def test_a_damaged_file_does_not_matter(tmp_path):
     (tmp_path / "lease.lock").write_bytes(b"{garbage")
     with Lease.acquire(str(tmp_path)), pytest.raises(LeaseHeldError, match=f"{os.getpid()} on"):
         Lease.acquire(str(tmp_path))
+
+
+def test_whether_a_directory_is_in_use_can_be_asked_without_touching_it(tmp_path):
+    assert not is_held(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    with Lease.acquire(str(tmp_path)):
+        assert is_held(str(tmp_path))
+    assert not is_held(str(tmp_path))
+    Lease.acquire(str(tmp_path)).release()  # asking has left no lock

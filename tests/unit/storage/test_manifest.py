@@ -10,21 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import CheckpointCorruptError, CheckpointFormatError
+from penstock.storage.contents import Content
 from penstock.storage.file_info import FileInfo
 from penstock.storage.manifest import (
     FORMAT_VERSION,
     ChainLink,
     Manifest,
+    Origin,
     SourceState,
+    SparkSourceName,
     SubtaskState,
     VertexState,
 )
 
 names = st.text(max_size=8)
+plain_names = st.from_regex(r"[a-z0-9_-]{1,8}", fullmatch=True)
 numbers = st.integers(0, 2**40)
 files = st.builds(
     FileInfo,
-    path=names,
+    path=st.lists(plain_names, min_size=1, max_size=3).map("/".join),
     rows=numbers,
     bytes=numbers,
     checksum=names,
@@ -52,7 +56,7 @@ manifests = st.builds(
     batch=st.none() | numbers,
     offsets=st.none() | names,
     created=numbers,
-    vertices=st.dictionaries(names, vertices, max_size=2),
+    vertices=st.dictionaries(plain_names, vertices, max_size=2),
     sources=st.dictionaries(
         names,
         st.builds(SourceState, st.dictionaries(names, st.tuples(names, st.booleans()), max_size=2)),
@@ -63,6 +67,7 @@ manifests = st.builds(
     committables=st.dictionaries(names, st.just([{"a": 1, "b": None}]), max_size=1),
     final=st.booleans(),
     savepoint=st.booleans(),
+    contents=st.dictionaries(plain_names, st.builds(Content, numbers, names), max_size=2),
 )
 
 
@@ -153,3 +158,37 @@ def test_an_older_format_is_refused():
     data = json.dumps({"format": FORMAT_VERSION - 1, "everything": "old"}).encode()
     with pytest.raises(CheckpointFormatError, match="go on with that Penstock"):
         Manifest.from_bytes("path", data)
+
+
+@pytest.mark.parametrize(
+    "path", ["../../etc/passwd", "/etc/passwd", "state/../../x", "state//x", ""]
+)
+def test_a_path_out_of_the_directory_is_refused(path):
+    chain = (ChainLink("1-aa", (segment(path),)),)
+    sealed = replace(manifest(), savepoint=True, contents={path: Content(1, "00")})
+    for made in (manifest(chain=chain), sealed):
+        with pytest.raises(
+            CheckpointCorruptError, match=r"m\.json is damaged: it names .*path out of"
+        ):
+            Manifest.from_bytes("m.json", made.to_bytes())
+
+
+def test_a_name_that_is_a_path_is_refused():
+    vertex = manifest().vertices["v"]
+    for made in (
+        replace(manifest(), vertices={"../v": vertex}),
+        replace(manifest(), spark_sources=(SparkSourceName("a", ("../../a",)),)),
+        replace(manifest(), origin=Origin("00", "/savepoint", "x/../..")),
+    ):
+        with pytest.raises(CheckpointCorruptError, match="path out of its directory"):
+            Manifest.from_bytes("m.json", made.to_bytes())
+
+
+@given(st.data())
+def test_any_changed_byte_of_a_savepoint_s_manifest_is_noticed(data):
+    whole = replace(manifest(), savepoint=True, rows_read={"a": 17}).to_bytes()
+    position = data.draw(st.integers(0, len(whole) - 1))
+    changed = bytearray(whole)
+    changed[position] ^= data.draw(st.integers(1, 255))
+    with pytest.raises((CheckpointCorruptError, CheckpointFormatError)):
+        Manifest.from_bytes("m.json", bytes(changed))

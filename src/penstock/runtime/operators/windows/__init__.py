@@ -85,7 +85,7 @@ class Windowing:
         elements = self.combine is None or self.evictor is not None
         kept = "elements" if elements else "values"
         # Each keeps open windows in its own way: from one to another they would be lost.
-        host.keyed_state.declare(
+        host.keyed_state.declared.add_layout(
             "_windows",
             f"{lane.layout} with {kept}",
             self.contents_type,
