@@ -471,7 +471,7 @@ def test_another_program_may_not_lose_the_loop(
     collect_until_error(body)
 
     pairs = restartable_env().from_elements(("a", 3)).uid("pairs")
-    with pytest.raises(CheckpointMismatchError, match="operators loop"):
+    with pytest.raises(CheckpointMismatchError, match="- loop: records in its loop"):
         list(pairs.map(less).uid("loop").execute_and_collect())
 
 

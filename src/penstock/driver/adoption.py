@@ -83,7 +83,11 @@ def _unclaimed(manifest: Manifest, plan: PhysicalPlan) -> list[str]:
 
 def _shown(manifest: Manifest, uid: str) -> str:
     """An operator with what is stored of it."""
-    states = {name for f in manifest.files() for operator, name in f.states if operator == uid}
+    files = {file.path: file for file in manifest.files()}
+    for loop in manifest.loops.values():
+        for file in loop.files:
+            files.pop(file.path, None)
+    states = {name for f in files.values() for operator, name in f.states if operator == uid}
     parts = [f"state {', '.join(sorted(states))}"] if states else []
     if uid in manifest.loops:
         parts.append("records in its loop")

@@ -113,7 +113,11 @@ def _external(stored: Mapping[str, Any], declared: Any, path: str) -> Step | Non
 
 
 def _row(stored: Mapping[str, Any], declared: Any, path: str) -> Step | None:
-    return _fields(stored, declared, path, lambda name, type_info: None)
+    return _fields(stored, declared, path, lambda name, type_info: _plain_none(type_info))
+
+
+def _plain_none(type_info: TypeInformation) -> Any:
+    return (type_info.plain().write or _same)(None)
 
 
 def _object(stored: Mapping[str, Any], declared: Any, path: str) -> Step | None:

@@ -145,6 +145,12 @@ def test_whatever_is_not_refused_gives_values_of_the_declared_type(one: Case, ot
     assert convert is None or repr(convert(found)) == repr(found)
 
 
+def test_a_new_field_of_a_row_is_none_even_if_it_is_pickled() -> None:
+    before = Types.ROW_NAMED(["a"], [Types.LONG()])
+    after = Types.ROW_NAMED(["b", "a"], [Types.PICKLED_BYTE_ARRAY(), Types.LONG()])
+    assert reread(before, after, Row(a=1)) == Row(b=None, a=1)
+
+
 @given(cases)
 def test_a_type_and_itself(case: Case) -> None:
     assert conversion(stored(case.before), case.before) is None
