@@ -179,7 +179,8 @@ class Job:
         try:
             self._run()
         except BaseException as error:
-            self.status = JobStatus.FAILED
+            with self._stop_lock:
+                self.status = JobStatus.FAILED
             failure = error
             raise
         finally:
@@ -199,9 +200,9 @@ class Job:
 
     def interrupt(self) -> None:
         """Stop, with the checkpoint kept: started again, the program goes on from there."""
-        if not self.status.is_terminal_state():
-            self.status = JobStatus.CANCELLING
         with self._stop_lock:
+            if not self.status.is_terminal_state():
+                self.status = JobStatus.CANCELLING
             self._interrupted = True
             self._stop.set()
         if self._executor is not None:
@@ -387,7 +388,8 @@ class Job:
                 keeper.close()
                 self._mark_committed(loop)
                 committers.close()
-            self.status = self._end_status()
+            with self._stop_lock:
+                self.status = self._end_status()
             self._clean_up()
 
     def _end_status(self) -> JobStatus:
