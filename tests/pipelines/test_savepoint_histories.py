@@ -35,9 +35,10 @@ from hypothesis.stateful import (
 from versioned_count import Past, Version, VersionedCount, line_of, state_of
 
 from penstock.common import JobStatus, Types
-from penstock.driver import epoch_loop, savepoints, seeding
+from penstock.driver import epoch_loop, seeding
 from penstock.errors import SnapshotNotFoundError
 from penstock.state.keys import decode_key
+from penstock.storage import sealing
 from penstock.storage.snapshot import open_snapshot
 
 HISTORIES = int(os.environ.get("PENSTOCK_HISTORIES", "0"))
@@ -200,7 +201,7 @@ class History(RuleBasedStateMachine):
         self.ensure_running()
         self.settle()
         before = sorted(os.listdir(self.root / "savepoints")) if self.known else []
-        with dying(savepoints, "savepoint.before_manifest"):
+        with dying(sealing, "savepoint.before_manifest"):
             assert isinstance(self.job.trigger_savepoint().exception(60), Died)
         found = self.root / "savepoints"
         assert (sorted(os.listdir(found)) if found.exists() else []) == before

@@ -65,7 +65,7 @@ def _to_begin_from(
         if anew or origin is None or origin.path != os.path.abspath(filesystem_for(path)[1]):
             raise
     else:
-        if is_newest_of(log, newest, snapshot):
+        if is_newest_of(log, newest, snapshot) and not anew:
             return None
         if anew or not has_begun_from(newest, snapshot):
             return snapshot
