@@ -118,6 +118,8 @@ class EpochLoop:
         self._side_inputs = side_inputs or SideInputs((), log.fs, log.layout.side_inputs, 0)
         self._iterations = Iterations(plan, warn_after_turns)
         self._changed_types: dict[str, dict[str, str]] = {}
+        self.under_way = False
+        """Whether an epoch is being worked on."""
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
         self.spark_sources: tuple[SparkSourceName, ...] | None = None
@@ -210,6 +212,15 @@ class EpochLoop:
         if batch is not None and self._recognised(batch, offsets):
             self.recover()
             return
+        self.under_way = True
+        try:
+            self._run_epoch(execute, batch, offsets, final, called)
+        finally:
+            self.under_way = False
+
+    def _run_epoch(
+        self, execute: Execute, batch: int | None, offsets: str | None, final: bool, called: bool
+    ) -> None:
         started = time.perf_counter()
         order = self._order(batch, final)
         steps = {"order": time.perf_counter() - started}
