@@ -369,3 +369,17 @@ def test_a_chain_of_forks(jobs: CountingJobs) -> None:
     for fork, path in paths.items():
         handle = jobs.start(f"back-{fork}", start=path, job_id=f"back-{fork}")
         jobs.await_output(f"back-{fork}", since(20 + 10 * fork, 50))
+
+
+@local
+def test_the_newest_checkpoint_by_its_name_is_begun_from_once(jobs: CountingJobs) -> None:
+    cancelled_at_40(jobs)
+    epochs = (jobs.root / "checkpoints" / "job" / "epochs").glob("*.json")
+    newest = max(epochs, key=lambda path: int(path.stem))
+    flag = jobs.root / "fail"
+    jobs.open_gate(50)
+    second = jobs.start(function=FailsOnDemand(flag), start=newest, settings=RETAINED)
+    jobs.await_output("out", expected(range(50)))
+    failed(jobs, second, flag)
+    jobs.start(start=newest, settings=RETAINED)
+    jobs.await_output("out", expected(range(51)))
