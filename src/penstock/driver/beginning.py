@@ -12,6 +12,7 @@ from penstock.common.configuration import Configuration
 from penstock.driver.seeding import has_begun_from, is_newest_of, seed
 from penstock.errors import CheckpointMismatchError, SnapshotNotFoundError
 from penstock.runtime.physical import JobSettings
+from penstock.storage.checkpoint_layout import parse_epoch
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.filesystem import filesystem_for
 from penstock.storage.manifest import Manifest
@@ -65,7 +66,10 @@ def _to_begin_from(
         if anew or origin is None or origin.path != os.path.abspath(filesystem_for(path)[1]):
             raise
     else:
-        if is_newest_of(log, newest, snapshot) and not anew:
+        # One that is named is begun from, and that is noted: when the job is started again in the
+        # same way, it will not be the newest any more.
+        named = parse_epoch(filesystem_for(path)[1]) is not None
+        if not named and not anew and is_newest_of(log, newest, snapshot):
             return None
         if anew or not has_begun_from(newest, snapshot):
             return snapshot
