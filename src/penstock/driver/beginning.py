@@ -10,7 +10,11 @@ from dataclasses import replace
 from penstock import options
 from penstock.common.configuration import Configuration
 from penstock.driver.seeding import has_begun_from, is_newest_of, seed
-from penstock.errors import CheckpointMismatchError, SnapshotNotFoundError
+from penstock.errors import (
+    CheckpointMismatchError,
+    InvalidArgumentError,
+    SnapshotNotFoundError,
+)
 from penstock.runtime.physical import JobSettings
 from penstock.storage.checkpoint_layout import parse_epoch
 from penstock.storage.checkpoint_log import CheckpointLog
@@ -35,7 +39,9 @@ def beginning(
         check_owner(log.layout, trusted, log.fs.owner_of_new_files(log.layout.root))
     newest = log.newest(settings.job_id)
     path = configuration.get(options.RECOVERY_PATH)
-    if path is not None:
+    if path is None:
+        _check_nothing_is_meant_for_one(configuration)
+    else:
         if settings.batch:
             raise CheckpointMismatchError.batch_from_snapshot(path)
         snapshot = _to_begin_from(log, newest, path, configuration.get(options.RECOVERY_ANEW))
@@ -53,6 +59,17 @@ def beginning(
         # Not once more: by now somebody may have taken away what was made visible.
         return replace(newest, committables={})
     return newest
+
+
+def _check_nothing_is_meant_for_one(configuration: Configuration) -> None:
+    """Without a savepoint these would do nothing, and that in silence."""
+    for option in (options.RECOVERY_RESET_SOURCES, options.RECOVERY_ANEW):
+        if configuration.get(option):
+            raise InvalidArgumentError(
+                f"{option.key} says how to start from a savepoint, and there is none; name it with "
+                f"--from-savepoint or {options.RECOVERY_PATH.key}; it may be one of the job's own "
+                "checkpoints"
+            )
 
 
 def _to_begin_from(
