@@ -478,6 +478,14 @@ class CheckpointMismatchError(CheckpointError):
         )
 
     @classmethod
+    def reset_of_newest(cls, path: str, newest: str) -> CheckpointMismatchError:
+        return cls(
+            f"{path} stands for whichever epoch is the job's newest, so that "
+            "penstock.state-recovery.reset-sources would have its sources begin anew at every "
+            f"start; name the epoch, {newest}, or a savepoint"
+        )
+
+    @classmethod
     def unknown_sources(
         cls, path: str, uids: list[str], known: list[str]
     ) -> CheckpointMismatchError:

@@ -37,7 +37,7 @@ def beginning(
     if path is not None:
         if settings.batch:
             raise CheckpointMismatchError.batch_from_snapshot(path)
-        snapshot = _to_begin_from(log, newest, path, configuration.get(options.RECOVERY_ANEW))
+        snapshot = _to_begin_from(log, newest, path, configuration)
         if snapshot is not None:
             # All before anything is written; and nothing is unpickled before it is trusted.
             snapshot.check_files()
@@ -55,18 +55,25 @@ def beginning(
 
 
 def _to_begin_from(
-    log: CheckpointLog, newest: Manifest | None, path: str, anew: bool
+    log: CheckpointLog, newest: Manifest | None, path: str, configuration: Configuration
 ) -> Snapshot | None:
     """The snapshot at the path; None if the job has begun from it already, and is to go on."""
+    anew = configuration.get(options.RECOVERY_ANEW)
+    place = filesystem_for(path)[1]
     try:
         snapshot = open_snapshot(path)
     except SnapshotNotFoundError:
         origin = None if newest is None else newest.origin
-        if anew or origin is None or origin.path != os.path.abspath(filesystem_for(path)[1]):
+        if anew or origin is None or origin.path != os.path.abspath(place):
             raise
     else:
         if is_newest_of(log, newest, snapshot):
-            return None
+            if not _to_reset(configuration):
+                return None
+            if place != snapshot.path:
+                # The newest is another one at each start, of which the sources would begin anew.
+                raise CheckpointMismatchError.reset_of_newest(path, snapshot.path)
+            return snapshot
         if anew or not has_begun_from(newest, snapshot):
             return snapshot
     _log.warning(
@@ -85,6 +92,10 @@ def _begun(
     newest: Manifest | None,
     snapshot: Snapshot,
 ) -> Manifest:
-    given = configuration.get(options.RECOVERY_RESET_SOURCES) or ""
-    reset = frozenset(uid.strip() for uid in given.split(",") if uid.strip())
+    reset = _to_reset(configuration)
     return seed(log, newest, snapshot, settings.job_id, settings.job_name, reset)
+
+
+def _to_reset(configuration: Configuration) -> frozenset[str]:
+    given = configuration.get(options.RECOVERY_RESET_SOURCES) or ""
+    return frozenset(uid.strip() for uid in given.split(",") if uid.strip())

@@ -118,6 +118,8 @@ class EpochLoop:
         self._side_inputs = side_inputs or SideInputs((), log.fs, log.layout.side_inputs, 0)
         self._iterations = Iterations(plan, warn_after_turns)
         self._changed_types: dict[str, dict[str, str]] = {}
+        self.draining = False
+        """Whether event time is brought to its end for a savepoint, with input left perhaps."""
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
         self.spark_sources: tuple[SparkSourceName, ...] | None = None
@@ -149,6 +151,7 @@ class EpochLoop:
     def reopen(self) -> None:
         """Go on though the last epoch has been: as from a savepoint of it."""
         assert self.base is not None
+        self.draining = False
         base = self.base.reopened()
         manifest = replace(base, epoch=base.epoch + 1, base=base.epoch, committables={})
         self._log.commit(manifest)
@@ -433,6 +436,7 @@ class EpochLoop:
             origin=None if base is None else base.origin,
             # The last watermark may have made timers fire, and these sent something round again.
             final=order.final and not loops,
+            drained=order.final and not loops and self.draining,
         )
 
     def _spark_sources(self) -> tuple[SparkSourceName, ...]:

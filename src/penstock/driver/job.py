@@ -199,9 +199,9 @@ class Job:
 
     def interrupt(self) -> None:
         """Stop, with the checkpoint kept: started again, the program goes on from there."""
-        if not self.status.is_terminal_state():
-            self.status = JobStatus.CANCELLING
         with self._stop_lock:
+            if not self.status.is_terminal_state():
+                self.status = JobStatus.CANCELLING
             self._interrupted = True
             self._stop.set()
         if self._executor is not None:
@@ -275,7 +275,7 @@ class Job:
         drained = False
         try:
             if request.drain and not loop.ended:
-                drained = True
+                drained = loop.draining = True
                 executor.drain(loop)
             manifest = loop.settled() if loop.base is not None else blank_manifest(loop.plan)
             if manifest is None:
@@ -283,6 +283,7 @@ class Job:
             path = self._savepoints.take_now(request.directory, manifest)
         except Exception as error:
             _log.warning("job %s goes on, since no savepoint was made: %s", self.name, error)
+            loop.draining = False
             self._to_reopen = drained and loop.ended
             with self._stop_lock:
                 self._stopping = None
@@ -387,7 +388,8 @@ class Job:
                 keeper.close()
                 self._mark_committed(loop)
                 committers.close()
-            self.status = self._end_status()
+            with self._stop_lock:
+                self.status = self._end_status()
             self._clean_up()
 
     def _end_status(self) -> JobStatus:
@@ -411,6 +413,8 @@ class Job:
             fork = base.origin.fork
             self._log = CheckpointLog(self._fs, replace(self.layout, fork=fork))
             self.plan = replace(self.plan, settings=replace(self.plan.settings, fork=fork))
+        # A driver died before there was the savepoint for which it had ended event time.
+        self._to_reopen = base.drained
         _log.info("job %s goes on from epoch %d", self.name, base.epoch)
         return base
 
