@@ -35,9 +35,10 @@ from hypothesis.stateful import (
 from versioned_count import Past, Version, VersionedCount, line_of, state_of
 
 from penstock.common import JobStatus, Types
-from penstock.driver import epoch_loop, savepoints, seeding
+from penstock.driver import epoch_loop, seeding
 from penstock.errors import SnapshotNotFoundError
 from penstock.state.keys import decode_key
+from penstock.storage import sealing
 from penstock.storage.snapshot import open_snapshot
 
 HISTORIES = int(os.environ.get("PENSTOCK_HISTORIES", "0"))
@@ -81,7 +82,7 @@ class History(RuleBasedStateMachine):
         self.known: list[Known] = []
         self.epochs: dict[int, Past] = {}
         """What each manifest in the job's directory stands for, unless it has been retired."""
-        self.parallelism = 2
+        self.parallelism, self.store = 2, "hashmap"
         self.version: Version | None = None
         self.versions = 0
         self.origin: str | None = None
@@ -97,6 +98,7 @@ class History(RuleBasedStateMachine):
                 **SETTINGS,
                 **further,
                 "parallelism.default": str(self.parallelism),
+                "state.backend.type": self.store,
             },
         )
 
@@ -199,7 +201,7 @@ class History(RuleBasedStateMachine):
         self.ensure_running()
         self.settle()
         before = sorted(os.listdir(self.root / "savepoints")) if self.known else []
-        with dying(savepoints, "savepoint.before_manifest"):
+        with dying(sealing, "savepoint.before_manifest"):
             assert isinstance(self.job.trigger_savepoint().exception(60), Died)
         found = self.root / "savepoints"
         assert (sorted(os.listdir(found)) if found.exists() else []) == before
@@ -239,11 +241,12 @@ class History(RuleBasedStateMachine):
         self.start(path, **ANEW)
         self.settle()
 
-    @rule(parallelism=st.sampled_from([1, 2, 3, 5]))
-    def rescale(self, parallelism: int) -> None:
+    @rule(parallelism=st.sampled_from([1, 2, 3, 5]), store=st.sampled_from(["hashmap", "rocksdb"]))
+    def rescale(self, parallelism: int, store: str) -> None:
+        """And keep state in another store, perhaps."""
         if self.job is not None:
             self.interrupt()
-        self.parallelism = parallelism
+        self.parallelism, self.store = parallelism, store
 
     @rule(change=st.sampled_from(["none", "new", "widen"]))
     def evolve(self, change: str) -> None:
@@ -317,7 +320,7 @@ def test_random_histories() -> None:
     run_state_machine_as_test(
         History,
         settings=settings(
-            max_examples=HISTORIES or 6,
+            max_examples=HISTORIES or 8,
             stateful_step_count=30 if HISTORIES else 14,
             deadline=None,
             suppress_health_check=list(HealthCheck),

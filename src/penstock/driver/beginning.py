@@ -67,7 +67,7 @@ def _to_begin_from(
         if anew or origin is None or origin.path != os.path.abspath(place):
             raise
     else:
-        if is_newest_of(log, newest, snapshot):
+        if is_newest_of(log, newest, snapshot) and not anew:
             if not _to_reset(configuration):
                 return None
             if place != snapshot.path:

@@ -120,6 +120,8 @@ class EpochLoop:
         self._changed_types: dict[str, dict[str, str]] = {}
         self.draining = False
         """Whether event time is brought to its end for a savepoint, with input left perhaps."""
+        self.under_way = False
+        """Whether an epoch is being worked on."""
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
         self.spark_sources: tuple[SparkSourceName, ...] | None = None
@@ -213,6 +215,15 @@ class EpochLoop:
         if batch is not None and self._recognised(batch, offsets):
             self.recover()
             return
+        self.under_way = True
+        try:
+            self._run_epoch(execute, batch, offsets, final, called)
+        finally:
+            self.under_way = False
+
+    def _run_epoch(
+        self, execute: Execute, batch: int | None, offsets: str | None, final: bool, called: bool
+    ) -> None:
         started = time.perf_counter()
         order = self._order(batch, final)
         steps = {"order": time.perf_counter() - started}

@@ -108,7 +108,8 @@ class Housekeeper:
             yield
         finally:
             with self._lock:
-                self._held -= Counter(paths)
+                self._held.subtract(paths)
+                self._held = +self._held  # without what nobody holds any more
 
     def _retire(self) -> None:
         """Drop old files; not while new ones are made, since nothing names those yet."""

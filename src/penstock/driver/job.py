@@ -68,6 +68,8 @@ Listener = Callable[[EpochReport], None]
 _LONGEST_READ_SECONDS = 10.0
 # Before a checkpoint that could not be written is tried again, if that is to be tolerated.
 _TOLERATED_DELAY_MILLIS = 1000
+# How long a savepoint waits for a job's first epoch to begin.
+_FIRST_EPOCH_SECONDS = 2.0
 # Between a job's directory and its run, in the name of one that is about to be deleted.
 _GONE = ".gone-"
 
@@ -179,7 +181,8 @@ class Job:
         try:
             self._run()
         except BaseException as error:
-            self.status = JobStatus.FAILED
+            with self._stop_lock:
+                self.status = JobStatus.FAILED
             failure = error
             raise
         finally:
@@ -375,7 +378,8 @@ class Job:
                 self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
             )
             loop.transform = keeper.transform
-            self._savepoints.begin(partial(_settled, loop, blank_manifest(plan)), keeper.holding)
+            settled = partial(_settled, loop, blank_manifest(plan), time.monotonic())
+            self._savepoints.begin(settled, keeper.holding)
             self.status = JobStatus.RUNNING
             try:
                 self._run_with_restarts(plan, plan_path, loop)
@@ -445,7 +449,6 @@ class Job:
                 if self._to_reopen:
                     loop.reopen()
                     self._to_reopen = False
-                self._savepoints.serve()
                 if not loop.ended:
                     executor.run(loop, self._stop.is_set)
                 if not self._stopped_with_savepoint(loop, executor):
@@ -496,7 +499,6 @@ class Job:
     def _on_epoch(self, report: EpochReport) -> None:
         self.reports.append(report)
         del self.reports[:-1000]
-        self._savepoints.serve()
         for listener in self._listeners:
             listener(report)
 
@@ -530,9 +532,13 @@ class Job:
                 self._fs.delete_tree(os.path.join(self._directory, name))
 
 
-def _settled(loop: EpochLoop, blank: Manifest) -> Manifest | None:
-    """The epoch that a savepoint may be made of; before the first one, the job as it begins."""
-    return blank if loop.base is None else loop.settled()
+def _settled(loop: EpochLoop, blank: Manifest, begun: float) -> Manifest | None:
+    """The epoch that a savepoint may be made of. The first one is waited for, unless there is
+    nothing to read: then it is the job as it begins."""
+    if loop.base is not None:
+        return loop.settled()
+    awaited = loop.under_way or time.monotonic() - begun < _FIRST_EPOCH_SECONDS
+    return None if awaited else blank
 
 
 def _check_bounded(plan: PhysicalPlan) -> None:

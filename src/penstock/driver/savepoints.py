@@ -77,6 +77,7 @@ class Savepoints:
         """The job runs. `settled` gives the newest epoch with nothing left to commit."""
         with self._lock:
             self._settled, self._hold = settled, hold
+        self._serve()
 
     def request(self, directory: str) -> Future[str]:
         """A savepoint below this directory: its path, when it is complete."""
@@ -86,20 +87,18 @@ class Savepoints:
                 request.result.set_exception(SavepointError.job_ended(self._name, self._closed))
             else:
                 self._waiting.append(request)
-        self.serve()
+        self._serve()
         return request.result
 
-    def serve(self) -> None:
-        """Carry out what is waiting, if there is an epoch; called whenever there may be one."""
+    def _serve(self) -> None:
+        """Have what is waiting carried out, once the job runs."""
         with self._lock:
             if not self._waiting or self._worker is not None or self._hold is None:
                 return
-            if self._settled() is not None:
-                work = threading.Thread(
-                    target=self._work, args=(self._hold,), name="penstock savepoint"
-                )
-                self._worker = work
-                work.start()
+            self._worker = threading.Thread(
+                target=self._work, args=(self._hold,), name="penstock savepoint"
+            )
+            self._worker.start()
 
     def take_now(self, directory: str, manifest: Manifest) -> str:
         """A savepoint of an epoch, made in this thread."""

@@ -25,7 +25,6 @@ def test_asked_before_the_job_has_begun(tmp_path: Path) -> None:
     requests = requests_of(tmp_path)
     asked = requests.request(str(tmp_path))
     requests.begin(lambda: EPOCH, lambda paths: nullcontext())
-    requests.serve()
     assert Path(asked.result(60)).parent == tmp_path
     requests.close("FINISHED")
 
@@ -59,7 +58,7 @@ def test_an_epoch_that_was_overtaken_is_not_copied(
     """What sources keep beside it is that of the next by then."""
     requests = requests_of(tmp_path)
     after = Manifest("job", "Job", 2, None, None, None, 0, {})
-    answers = iter([EPOCH, EPOCH, after])
+    answers = iter([EPOCH, after])
     requests.begin(lambda: next(answers, after), lambda paths: nullcontext())
     written: list[int] = []
     monkeypatch.setattr(
