@@ -153,11 +153,11 @@ class EpochLoop:
     def reopen(self) -> None:
         """Go on though the last epoch has been: as from a savepoint of it."""
         assert self.base is not None
-        self.draining = False
         base = self.base.reopened()
         manifest = replace(base, epoch=base.epoch + 1, base=base.epoch, committables={})
         self._log.commit(manifest)
         self.base = manifest
+        self._attempts += 1  # instances that made the last epoch know of the end of time
 
     @property
     def ended(self) -> bool:
