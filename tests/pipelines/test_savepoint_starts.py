@@ -383,3 +383,50 @@ def test_the_newest_checkpoint_by_its_name_is_begun_from_once(jobs: CountingJobs
     failed(jobs, second, flag)
     jobs.start(start=newest, settings=RETAINED)
     jobs.await_output("out", expected(range(51)))
+
+
+@local
+def test_the_driver_dies_when_it_has_drained_and_not_saved(
+    jobs: CountingJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Event time was ended for the savepoint alone: without it the job goes on."""
+
+    def die(*_: Any) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.driver.savepoints.write_savepoint", die)
+        handle = jobs.start(build=windowed)
+        jobs.await_output("out", ["(0, 8)", "(8, 8)"])
+        assert isinstance(handle.stop_with_savepoint(True).exception(60), SavepointError)
+    jobs.forget(handle)
+    assert open_snapshot(str(jobs.root / "checkpoints" / "job")).manifest.final
+    jobs.open_gate(33)
+    jobs.start(build=windowed)
+    jobs.await_output("out", ["(0, 8)", "(16, 4)", "(20, 4)", "(24, 8)", "(8, 8)"])
+
+
+@local
+def test_sources_begin_anew_from_the_own_newest_checkpoint(
+    jobs: CountingJobs, tmp_path: Path
+) -> None:
+    flag = tmp_path / "flag"
+    first = jobs.start(function=FailsOnDemand(flag), settings=RETAINED)
+    jobs.await_output("out", expected(range(20)))
+    failed(jobs, first, flag)
+    own = jobs.root / "checkpoints" / "job"
+    reset = {**RETAINED, "penstock.state-recovery.reset-sources": "numbers"}
+    refused = jobs.start("again", start=own, settings=reset)
+    newest = open_snapshot(str(own)).path
+    with pytest.raises(CheckpointMismatchError, match=re.escape(newest)):
+        refused.get_job_execution_result().result(60)
+    jobs.forget(refused)
+    second = jobs.start("again", FailsOnDemand(flag), start=newest, settings=reset)
+    jobs.await_output(
+        "again", sorted(set(expected(range(20), range(21))) - set(expected(range(20))))
+    )
+    failed(jobs, second, flag)
+    jobs.start("more", start=newest, settings=reset)  # which has begun already, and goes on
+    jobs.await_output(
+        "more", sorted(set(expected(range(20), range(22))) - set(expected(range(20), range(21))))
+    )

@@ -278,7 +278,7 @@ class Job:
         drained = False
         try:
             if request.drain and not loop.ended:
-                drained = True
+                drained = loop.draining = True
                 executor.drain(loop)
             manifest = loop.settled() if loop.base is not None else blank_manifest(loop.plan)
             if manifest is None:
@@ -286,6 +286,7 @@ class Job:
             path = self._savepoints.take_now(request.directory, manifest)
         except Exception as error:
             _log.warning("job %s goes on, since no savepoint was made: %s", self.name, error)
+            loop.draining = False
             self._to_reopen = drained and loop.ended
             with self._stop_lock:
                 self._stopping = None
@@ -416,6 +417,8 @@ class Job:
             fork = base.origin.fork
             self._log = CheckpointLog(self._fs, replace(self.layout, fork=fork))
             self.plan = replace(self.plan, settings=replace(self.plan.settings, fork=fork))
+        # A driver died before there was the savepoint for which it had ended event time.
+        self._to_reopen = base.drained
         _log.info("job %s goes on from epoch %d", self.name, base.epoch)
         return base
 
