@@ -448,6 +448,14 @@ class CheckpointMismatchError(CheckpointError):
         )
 
     @classmethod
+    def other_streams(cls, uid: str, before: int, now: int) -> CheckpointMismatchError:
+        return cls(
+            f"the DataFrame of {uid!r} was made of {before} streams and is made of {now}, and "
+            "nothing tells which of them is which; name them with readStream.name() as they were "
+            "named, or give each of them a from_spark() with a uid of its own"
+        )
+
+    @classmethod
     def other_source(cls, now: str, keep: str) -> CheckpointMismatchError:
         return cls(
             f"{now} cannot go on from this checkpoint, whose positions are those of another; "
@@ -467,6 +475,14 @@ class CheckpointMismatchError(CheckpointError):
         return cls(
             f"a job in BATCH mode reads all of its input anew and cannot start from {path}; "
             "use RuntimeExecutionMode.STREAMING, or leave execution.state-recovery.path out"
+        )
+
+    @classmethod
+    def reset_of_newest(cls, path: str, newest: str) -> CheckpointMismatchError:
+        return cls(
+            f"{path} stands for whichever epoch is the job's newest, so that "
+            "penstock.state-recovery.reset-sources would have its sources begin anew at every "
+            f"start; name the epoch, {newest}, or a savepoint"
         )
 
     @classmethod

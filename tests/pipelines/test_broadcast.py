@@ -176,7 +176,7 @@ def test_state_without_its_operator_is_refused(
 ) -> None:
     collect_until_error(half_way(restartable_env(), True))
     stream = half_way(restartable_env(), False).uid("another")
-    with pytest.raises(CheckpointMismatchError, match="state of operators look, which"):
+    with pytest.raises(CheckpointMismatchError, match="- look: operator state"):
         list(stream.execute_and_collect())
 
 

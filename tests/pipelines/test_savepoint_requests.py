@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -210,15 +209,16 @@ def test_interrupted_while_it_is_stopped(job: StartJob, tmp_path: Path, waits: W
 
 
 def test_before_the_first_epoch(job: StartJob, tmp_path: Path) -> None:
-    """A job may wait long for it; there is nothing to wait for."""
+    """While it is under way, it is waited for."""
     (tmp_path / "told").unlink(missing_ok=True)
     running = job(10, function=Waits(tmp_path / "waiting", tmp_path / "told", at=1))
     await_true((tmp_path / "waiting").exists)
-    path = running.trigger_savepoint().result(60)
+    asked = running.trigger_savepoint()
+    assert not asked.done()
     (tmp_path / "told").write_text("go on")
-    await_lines(tmp_path, 10)
+    path = asked.result(60)
+    assert open_snapshot(path).manifest.state_types["counts"]
     running.cancel().result(60)
-    shutil.rmtree(tmp_path / "out")
     running = job(20, {START: path})
     await_lines(tmp_path, 20)
     running.cancel().result(60)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from counting_jobs import SAVEPOINTS, CountingJobs
+from dying import Died, dying
 from gated import KEYS, Count, GatedSource, counts, expected, since, written
 
 from penstock.common import Types
@@ -345,19 +346,11 @@ def test_a_retained_checkpoint_that_is_gone_is_not_missed_either(jobs: CountingJ
 
 
 @local
-def test_the_own_newest_checkpoint_keeps_what_is_left_to_commit(
-    jobs: CountingJobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_own_newest_checkpoint_keeps_what_is_left_to_commit(jobs: CountingJobs) -> None:
     """The driver died after the manifest, before the sinks' commits."""
-
-    def die(name: str) -> None:
-        if name == "driver.after_manifest":
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("penstock.driver.epoch_loop.reach", die)
+    with dying("driver.after_manifest"):
         handle = jobs.start(settings=RETAINED)
-        assert isinstance(handle.get_job_execution_result().exception(60), KeyboardInterrupt)
+        assert isinstance(handle.get_job_execution_result().exception(60), Died)
     jobs.forget(handle)
     assert written(jobs.root / "out") == []
     jobs.start(start=jobs.root / "checkpoints" / "job", settings=RETAINED)
@@ -376,3 +369,64 @@ def test_a_chain_of_forks(jobs: CountingJobs) -> None:
     for fork, path in paths.items():
         handle = jobs.start(f"back-{fork}", start=path, job_id=f"back-{fork}")
         jobs.await_output(f"back-{fork}", since(20 + 10 * fork, 50))
+
+
+@local
+def test_the_newest_checkpoint_by_its_name_is_begun_from_once(jobs: CountingJobs) -> None:
+    cancelled_at_40(jobs)
+    epochs = (jobs.root / "checkpoints" / "job" / "epochs").glob("*.json")
+    newest = max(epochs, key=lambda path: int(path.stem))
+    flag = jobs.root / "fail"
+    jobs.open_gate(50)
+    second = jobs.start(function=FailsOnDemand(flag), start=newest, settings=RETAINED)
+    jobs.await_output("out", expected(range(50)))
+    failed(jobs, second, flag)
+    jobs.start(start=newest, settings=RETAINED)
+    jobs.await_output("out", expected(range(51)))
+
+
+@local
+def test_the_driver_dies_when_it_has_drained_and_not_saved(
+    jobs: CountingJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Event time was ended for the savepoint alone: without it the job goes on."""
+
+    def die(*_: Any) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.driver.savepoints.write_savepoint", die)
+        handle = jobs.start(build=windowed)
+        jobs.await_output("out", ["(0, 8)", "(8, 8)"])
+        assert isinstance(handle.stop_with_savepoint(True).exception(60), SavepointError)
+    jobs.forget(handle)
+    assert open_snapshot(str(jobs.root / "checkpoints" / "job")).manifest.final
+    jobs.open_gate(33)
+    jobs.start(build=windowed)
+    jobs.await_output("out", ["(0, 8)", "(16, 4)", "(20, 4)", "(24, 8)", "(8, 8)"])
+
+
+@local
+def test_sources_begin_anew_from_the_own_newest_checkpoint(
+    jobs: CountingJobs, tmp_path: Path
+) -> None:
+    flag = tmp_path / "flag"
+    first = jobs.start(function=FailsOnDemand(flag), settings=RETAINED)
+    jobs.await_output("out", expected(range(20)))
+    failed(jobs, first, flag)
+    own = jobs.root / "checkpoints" / "job"
+    reset = {**RETAINED, "penstock.state-recovery.reset-sources": "numbers"}
+    refused = jobs.start("again", start=own, settings=reset)
+    newest = open_snapshot(str(own)).path
+    with pytest.raises(CheckpointMismatchError, match=re.escape(newest)):
+        refused.get_job_execution_result().result(60)
+    jobs.forget(refused)
+    second = jobs.start("again", FailsOnDemand(flag), start=newest, settings=reset)
+    jobs.await_output(
+        "again", sorted(set(expected(range(20), range(21))) - set(expected(range(20))))
+    )
+    failed(jobs, second, flag)
+    jobs.start("more", start=newest, settings=reset)  # which has begun already, and goes on
+    jobs.await_output(
+        "more", sorted(set(expected(range(20), range(22))) - set(expected(range(20), range(21))))
+    )

@@ -14,6 +14,7 @@ from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import CheckpointMismatchError
+from penstock.storage.snapshot import open_snapshot
 
 pytestmark = pytest.mark.spark
 
@@ -121,3 +122,37 @@ def test_a_source_is_read_anew_with_the_state_of_the_savepoint(
     second = sums("a", "b", "batch", settings={START: path, **reset})
     await_sums(tmp_path, a=22, b=5, batch=2)
     second.cancel().result()
+
+
+def test_time_travel_to_an_earlier_batch(sums: Any, files: Any, tmp_path: Path) -> None:
+    """Spark reads again what came after that epoch, and nothing else; first the same job, then
+    another from an epoch that the second life of the first has made."""
+    retained = {
+        "execution.checkpointing.num-retained": "100",
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    }
+    for n in (1, 10, 100):
+        files("a", n)
+    first = sums("a", settings=retained)
+    await_sums(tmp_path, a=111)
+    first.cancel().result()
+
+    def manifest(rows: int) -> Path:
+        """Of the newest epoch that has read so many."""
+        paths = (tmp_path / ODD / "job" / "epochs").glob("*.json")
+        found = {path: open_snapshot(str(path)).manifest for path in paths}
+        return max(
+            (path for path, known in found.items() if known.rows_read.get("a") == rows),
+            key=lambda path: found[path].epoch,
+        )
+
+    files("a", 1000)
+    second = sums("a", settings={**retained, START: str(manifest(2))})
+    await_sums(tmp_path, a=1111)
+    second.cancel().result()
+    lines = ["a 1", "a 11", "a 111", "a 111", "a 1111"]
+    assert written(tmp_path / "out") == lines
+
+    third = sums("a", job="other", settings={**retained, START: str(manifest(3))})
+    await_true(lambda: written(tmp_path / "out") == sorted([*lines, "a 1111"]))
+    third.cancel().result()

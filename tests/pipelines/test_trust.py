@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -273,19 +272,20 @@ def checkpoint(job: StartJob, tmp_path: Path) -> Path:
     return tmp_path / "checkpoints" / "job"
 
 
-def _chown(path: Path, uid: int) -> None:
-    try:
-        os.lchown(path, uid, -1)
-    except PermissionError:
-        pytest.skip("only root may give files away")
+@pytest.fixture
+def give_away(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Some paths belong to another user from now on, as far as we look; for real only root may."""
+    given: set[Path] = set()
+    owner = trust._owner
+    monkeypatch.setattr(trust, "_owner", lambda p: 12345 if Path(p) in given else owner(p))
+    return given.update
 
 
 @pytest.mark.parametrize("part", ["", "epochs", "epochs/*", "sources", "sources/*/splits"])
 def test_the_job_s_own_directory_belongs_to_another_user(
-    job: StartJob, checkpoint: Path, tmp_path: Path, part: str
+    job: StartJob, checkpoint: Path, tmp_path: Path, give_away: Any, part: str
 ) -> None:
-    for path in checkpoint.glob(part) if part else [checkpoint]:
-        _chown(path, 12345)
+    give_away(checkpoint.glob(part) if part else [checkpoint])
     with pytest.raises(UntrustedSnapshotError, match=r"another user \(uid 12345\)"):
         job("position", 20).get_job_execution_result().result(60)
     assert not (tmp_path / "opened").exists()
@@ -294,9 +294,33 @@ def test_the_job_s_own_directory_belongs_to_another_user(
     running.cancel().result(60)
 
 
-def test_tasks_may_run_as_another_user(job: StartJob, checkpoint: Path, tmp_path: Path) -> None:
-    for path in checkpoint.glob("state/*"):
-        _chown(path, 12345)
+def test_splits_since_a_savepoint_belong_to_another_user(
+    job: StartJob, savepoint: Any, tmp_path: Path, give_away: Any
+) -> None:
+    own = {"penstock.job-id": "own", **RETAIN}
+    first = job("position", 20, {START: str(savepoint("position")), **own})
+    await_counts(tmp_path, 20)
+    first.cancel().result(60)
+    splits = list((tmp_path / "checkpoints" / "own").glob("sources-*/*/splits"))
+    assert splits
+    give_away(splits)
+    with pytest.raises(UntrustedSnapshotError, match=r"another user \(uid 12345\)"):
+        job("position", 20, own).get_job_execution_result().result(60)
+
+
+def test_files_go_while_a_running_job_s_checkpoint_is_looked_at(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = str(checkpoint / "gone")
+    listed = trust._all_in
+    monkeypatch.setattr(trust, "_all_in", lambda place: [*listed(place), gone])
+    assert trust.is_trusted(open_snapshot(str(checkpoint)))
+
+
+def test_tasks_may_run_as_another_user(
+    job: StartJob, checkpoint: Path, tmp_path: Path, give_away: Any
+) -> None:
+    give_away(checkpoint.glob("state/*"))
     running = job("position", 20)
     await_counts(tmp_path, 20)
     running.cancel().result(60)
@@ -304,10 +328,9 @@ def test_tasks_may_run_as_another_user(job: StartJob, checkpoint: Path, tmp_path
 
 @pytest.mark.parametrize("part", ["state/*", "epochs/*", "sources"])
 def test_another_checkpoint_belongs_to_another_user(
-    job: StartJob, checkpoint: Path, tmp_path: Path, part: str
+    job: StartJob, checkpoint: Path, tmp_path: Path, give_away: Any, part: str
 ) -> None:
-    for path in checkpoint.glob(part):
-        _chown(path, 12345)
+    give_away(checkpoint.glob(part))
     other = {"penstock.job-id": "other"}
     start = {START: str(checkpoint), **other}
     refused(job("position", 20, start), checkpoint)

@@ -103,6 +103,7 @@ def _without(manifest: Manifest, uids: Collection[str]) -> Manifest:
         manifest,
         sources={uid: found for uid, found in manifest.sources.items() if uid not in uids},
         rows_read={uid: found for uid, found in manifest.rows_read.items() if uid not in uids},
+        spark_sources=tuple(s for s in manifest.spark_sources if s.uid not in uids),
         loops={uid: found for uid, found in manifest.loops.items() if uid not in uids},
         state_types={u: found for u, found in manifest.state_types.items() if u not in uids},
     )

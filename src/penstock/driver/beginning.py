@@ -16,6 +16,7 @@ from penstock.errors import (
     SnapshotNotFoundError,
 )
 from penstock.runtime.physical import JobSettings
+from penstock.storage.checkpoint_layout import parse_epoch
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.filesystem import filesystem_for
 from penstock.storage.manifest import Manifest
@@ -43,7 +44,7 @@ def beginning(
     else:
         if settings.batch:
             raise CheckpointMismatchError.batch_from_snapshot(path)
-        snapshot = _to_begin_from(log, newest, path, configuration.get(options.RECOVERY_ANEW))
+        snapshot = _to_begin_from(log, newest, path, configuration)
         if snapshot is not None:
             # All before anything is written; and nothing is unpickled before it is trusted.
             snapshot.check_files()
@@ -72,17 +73,25 @@ def _check_nothing_is_meant_for_one(configuration: Configuration) -> None:
 
 
 def _to_begin_from(
-    log: CheckpointLog, newest: Manifest | None, path: str, anew: bool
+    log: CheckpointLog, newest: Manifest | None, path: str, configuration: Configuration
 ) -> Snapshot | None:
     """The snapshot at the path; None if the job has begun from it already, and is to go on."""
+    anew = configuration.get(options.RECOVERY_ANEW)
+    place = filesystem_for(path)[1]
     try:
         snapshot = open_snapshot(path)
     except SnapshotNotFoundError:
         origin = None if newest is None else newest.origin
-        if anew or origin is None or origin.path != os.path.abspath(filesystem_for(path)[1]):
+        if anew or origin is None or origin.path != os.path.abspath(place):
             raise
     else:
-        if is_newest_of(log, newest, snapshot):
+        # One that is named is begun from, and that is noted: when the job is started again in the
+        # same way, it will not be the newest any more.
+        named = parse_epoch(place) is not None
+        if not named and not anew and is_newest_of(log, newest, snapshot):
+            if _to_reset(configuration):
+                # The newest is another one at each start, of which the sources would begin anew.
+                raise CheckpointMismatchError.reset_of_newest(path, snapshot.path)
             return None
         if anew or not has_begun_from(newest, snapshot):
             return snapshot
@@ -102,6 +111,10 @@ def _begun(
     newest: Manifest | None,
     snapshot: Snapshot,
 ) -> Manifest:
-    given = configuration.get(options.RECOVERY_RESET_SOURCES) or ""
-    reset = frozenset(uid.strip() for uid in given.split(",") if uid.strip())
+    reset = _to_reset(configuration)
     return seed(log, newest, snapshot, settings.job_id, settings.job_name, reset)
+
+
+def _to_reset(configuration: Configuration) -> frozenset[str]:
+    given = configuration.get(options.RECOVERY_RESET_SOURCES) or ""
+    return frozenset(uid.strip() for uid in given.split(",") if uid.strip())

@@ -118,6 +118,10 @@ class EpochLoop:
         self._side_inputs = side_inputs or SideInputs((), log.fs, log.layout.side_inputs, 0)
         self._iterations = Iterations(plan, warn_after_turns)
         self._changed_types: dict[str, dict[str, str]] = {}
+        self.draining = False
+        """Whether event time is brought to its end for a savepoint, with input left perhaps."""
+        self.under_way = False
+        """Whether an epoch is being worked on."""
         self.rows_to_read: Mapping[str, int] = {}
         """How many rows those Spark sources have of which that is known."""
         self.spark_sources: tuple[SparkSourceName, ...] | None = None
@@ -153,6 +157,7 @@ class EpochLoop:
         manifest = replace(base, epoch=base.epoch + 1, base=base.epoch, committables={})
         self._log.commit(manifest)
         self.base = manifest
+        self._attempts += 1  # instances that made the last epoch know of the end of time
 
     @property
     def ended(self) -> bool:
@@ -210,6 +215,15 @@ class EpochLoop:
         if batch is not None and self._recognised(batch, offsets):
             self.recover()
             return
+        self.under_way = True
+        try:
+            self._run_epoch(execute, batch, offsets, final, called)
+        finally:
+            self.under_way = False
+
+    def _run_epoch(
+        self, execute: Execute, batch: int | None, offsets: str | None, final: bool, called: bool
+    ) -> None:
         started = time.perf_counter()
         order = self._order(batch, final)
         steps = {"order": time.perf_counter() - started}
@@ -433,6 +447,7 @@ class EpochLoop:
             origin=None if base is None else base.origin,
             # The last watermark may have made timers fire, and these sent something round again.
             final=order.final and not loops,
+            drained=order.final and not loops and self.draining,
         )
 
     def _spark_sources(self) -> tuple[SparkSourceName, ...]:

@@ -109,12 +109,13 @@ class Housekeeper:
         finally:
             with self._lock:
                 self._held.subtract(paths)
+                self._held = +self._held  # without what nobody holds any more
 
     def _retire(self) -> None:
         """Drop old files; not while new ones are made, since nothing names those yet."""
         with self._lock:
             kept = {file.path for rewritten in self._done for file in rewritten.files}
-            kept.update(path for path, holders in self._held.items() if holders > 0)
+            kept.update(self._held)
             self._log.retire(self._retained, kept)
 
     def _start(self, manifest: Manifest) -> None:

@@ -68,6 +68,8 @@ Listener = Callable[[EpochReport], None]
 _LONGEST_READ_SECONDS = 10.0
 # Before a checkpoint that could not be written is tried again, if that is to be tolerated.
 _TOLERATED_DELAY_MILLIS = 1000
+# How long a savepoint waits for a job's first epoch to begin.
+_FIRST_EPOCH_SECONDS = 2.0
 # Between a job's directory and its run, in the name of one that is about to be deleted.
 _GONE = ".gone-"
 
@@ -179,7 +181,8 @@ class Job:
         try:
             self._run()
         except BaseException as error:
-            self.status = JobStatus.FAILED
+            with self._stop_lock:
+                self.status = JobStatus.FAILED
             failure = error
             raise
         finally:
@@ -199,9 +202,9 @@ class Job:
 
     def interrupt(self) -> None:
         """Stop, with the checkpoint kept: started again, the program goes on from there."""
-        if not self.status.is_terminal_state():
-            self.status = JobStatus.CANCELLING
         with self._stop_lock:
+            if not self.status.is_terminal_state():
+                self.status = JobStatus.CANCELLING
             self._interrupted = True
             self._stop.set()
         if self._executor is not None:
@@ -275,7 +278,7 @@ class Job:
         drained = False
         try:
             if request.drain and not loop.ended:
-                drained = True
+                drained = loop.draining = True
                 executor.drain(loop)
             manifest = loop.settled() if loop.base is not None else blank_manifest(loop.plan)
             if manifest is None:
@@ -283,6 +286,7 @@ class Job:
             path = self._savepoints.take_now(request.directory, manifest)
         except Exception as error:
             _log.warning("job %s goes on, since no savepoint was made: %s", self.name, error)
+            loop.draining = False
             self._to_reopen = drained and loop.ended
             with self._stop_lock:
                 self._stopping = None
@@ -374,7 +378,8 @@ class Job:
                 self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
             )
             loop.transform = keeper.transform
-            self._savepoints.begin(partial(_settled, loop, blank_manifest(plan)), keeper.holding)
+            settled = partial(_settled, loop, blank_manifest(plan), time.monotonic())
+            self._savepoints.begin(settled, keeper.holding)
             self.status = JobStatus.RUNNING
             try:
                 self._run_with_restarts(plan, plan_path, loop)
@@ -387,7 +392,8 @@ class Job:
                 keeper.close()
                 self._mark_committed(loop)
                 committers.close()
-            self.status = self._end_status()
+            with self._stop_lock:
+                self.status = self._end_status()
             self._clean_up()
 
     def _end_status(self) -> JobStatus:
@@ -411,6 +417,8 @@ class Job:
             fork = base.origin.fork
             self._log = CheckpointLog(self._fs, replace(self.layout, fork=fork))
             self.plan = replace(self.plan, settings=replace(self.plan.settings, fork=fork))
+        # A driver died before there was the savepoint for which it had ended event time.
+        self._to_reopen = base.drained
         _log.info("job %s goes on from epoch %d", self.name, base.epoch)
         return base
 
@@ -441,7 +449,6 @@ class Job:
                 if self._to_reopen:
                     loop.reopen()
                     self._to_reopen = False
-                self._savepoints.serve()
                 if not loop.ended:
                     executor.run(loop, self._stop.is_set)
                 if not self._stopped_with_savepoint(loop, executor):
@@ -492,7 +499,6 @@ class Job:
     def _on_epoch(self, report: EpochReport) -> None:
         self.reports.append(report)
         del self.reports[:-1000]
-        self._savepoints.serve()
         for listener in self._listeners:
             listener(report)
 
@@ -526,9 +532,13 @@ class Job:
                 self._fs.delete_tree(os.path.join(self._directory, name))
 
 
-def _settled(loop: EpochLoop, blank: Manifest) -> Manifest | None:
-    """The epoch that a savepoint may be made of; before the first one, the job as it begins."""
-    return blank if loop.base is None else loop.settled()
+def _settled(loop: EpochLoop, blank: Manifest, begun: float) -> Manifest | None:
+    """The epoch that a savepoint may be made of. The first one is waited for, unless there is
+    nothing to read: then it is the job as it begins."""
+    if loop.base is not None:
+        return loop.settled()
+    awaited = loop.under_way or time.monotonic() - begun < _FIRST_EPOCH_SECONDS
+    return None if awaited else blank
 
 
 def _check_bounded(plan: PhysicalPlan) -> None:

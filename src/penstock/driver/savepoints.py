@@ -77,6 +77,7 @@ class Savepoints:
         """The job runs. `settled` gives the newest epoch with nothing left to commit."""
         with self._lock:
             self._settled, self._hold = settled, hold
+        self._serve()
 
     def request(self, directory: str) -> Future[str]:
         """A savepoint below this directory: its path, when it is complete."""
@@ -86,20 +87,18 @@ class Savepoints:
                 request.result.set_exception(SavepointError.job_ended(self._name, self._closed))
             else:
                 self._waiting.append(request)
-        self.serve()
+        self._serve()
         return request.result
 
-    def serve(self) -> None:
-        """Carry out what is waiting, if there is an epoch; called whenever there may be one."""
+    def _serve(self) -> None:
+        """Have what is waiting carried out, once the job runs."""
         with self._lock:
             if not self._waiting or self._worker is not None or self._hold is None:
                 return
-            if self._settled() is not None:
-                work = threading.Thread(
-                    target=self._work, args=(self._hold,), name="penstock savepoint"
-                )
-                self._worker = work
-                work.start()
+            self._worker = threading.Thread(
+                target=self._work, args=(self._hold,), name="penstock savepoint"
+            )
+            self._worker.start()
 
     def take_now(self, directory: str, manifest: Manifest) -> str:
         """A savepoint of an epoch, made in this thread."""
@@ -140,11 +139,11 @@ class Savepoints:
             manifest = self._settled()
             if manifest is not None:
                 with hold([file.path for file in manifest.files()]), self._trying_again(manifest):
-                    sources = fs.read_tree(layout.sources)
+                    splits = _splits(fs, layout)
                     # Else its files may have been dropped before they were held, and sources may
                     # have found more since.
                     if self._settled() is manifest:
-                        return write_savepoint(layout, manifest, self._job_id, directory, sources)
+                        return write_savepoint(layout, manifest, self._job_id, directory, splits)
             elif self._closed is not None:  # its last output could not be committed
                 raise SavepointError.job_ended(self._name, self._closed)
             time.sleep(_RETRY_SECONDS)
@@ -186,12 +185,12 @@ def write_savepoint(
     manifest: Manifest,
     job_id: str,
     directory: str,
-    sources: Mapping[str, bytes] | None = None,
+    splits: Mapping[str, bytes] | None = None,
 ) -> str:
     """Copy an epoch of a job into a new directory below `directory`; its path.
 
-    `sources` is what they kept beside the epoch, if that may have changed meanwhile. If it fails,
-    nothing is left of it.
+    `splits` are those of the epoch, by vertex, if sources may have found more meanwhile. If it
+    fails, nothing is left of it.
     """
     fs, parent = filesystem_for(directory)
     token = secrets.token_hex(6)
@@ -199,8 +198,7 @@ def write_savepoint(
     try:
         saved = _copied(fs, layout, manifest, root, token)
         new = CheckpointLayout(root)
-        for path, data in (fs.read_tree(layout.sources) if sources is None else sources).items():
-            fs.write(os.path.join(new.sources, path), data)
+        _copy_sources(fs, layout, new, _splits(fs, layout) if splits is None else splits)
         export_spark(fs, layout, manifest, new.spark)
         seal(fs, root, saved)
     except BaseException:
@@ -209,6 +207,22 @@ def write_savepoint(
         raise
     _log.info("savepoint of epoch %d at %s", manifest.epoch, root)
     return root
+
+
+def _splits(fs: FileSystem, layout: CheckpointLayout) -> dict[str, bytes]:
+    vertices = (v for v in fs.list(layout.sources) if fs.exists(layout.splits(v)))
+    return {vertex: fs.read(layout.splits(vertex)) for vertex in vertices}
+
+
+def _copy_sources(
+    fs: FileSystem, layout: CheckpointLayout, new: CheckpointLayout, splits: Mapping[str, bytes]
+) -> None:
+    for vertex, data in splits.items():
+        fs.write(new.splits(vertex), data)
+    for vertex in fs.list(layout.sources):
+        # Not what Spark is just writing: nothing of that has been read.
+        if fs.exists(layout.rows_written(vertex)):
+            fs.copy_tree(layout.rows(vertex), new.rows(vertex))
 
 
 def _copied(
@@ -239,6 +253,7 @@ def _copied(
         savepoint=True,
         written_by=_versions(),
         final=False,
+        drained=False,
         origin=None,
         base=None,
     )

@@ -174,7 +174,7 @@ def _uncommitted(snapshot: Snapshot, own: str) -> Mapping[str, list[dict[str, An
         snapshot.is_savepoint
         or epoch != log.epochs()[-1]  # a next one is begun when all is committed
         or snapshot.fs.exists(snapshot.layout.committed(epoch))
-        or (root != own and is_held(root))  # another job that lives, and sees to it
+        or (not is_same_place(root, own) and is_held(root))  # another job lives, and sees to it
     ):
         return {}
     return snapshot.manifest.committables

@@ -97,7 +97,9 @@ class SourceFrames:
         for vertex in self._spark:
             frame = vertex.operators[0].operator.frame
             if not frame.isStreaming:
-                rows = self._session.read.schema(frame.schema).parquet(self._rows(vertex))
+                rows = self._session.read.schema(frame.schema).parquet(
+                    self._layout.rows(vertex.uid)
+                )
                 found[vertex.operators[0].uid] = rows.count()
         return found
 
@@ -146,15 +148,12 @@ class SourceFrames:
     def _spooled(self, vertex: Vertex, frame: DataFrame) -> DataFrame:
         """A batch frame as a stream: written once beside the checkpoint, then read file by file,
         so that a restart goes on where it was."""
-        path = self._rows(vertex)
-        if not _exists(f"{path}/_SUCCESS"):
+        path = self._layout.rows(vertex.uid)
+        if not _exists(self._layout.rows_written(vertex.uid)):
             frame.write.mode("overwrite").parquet(path)
         reader = self._reader(_rows_name(vertex)).schema(frame.schema)
         most = _FILES_PER_SUBTASK * vertex.parallelism
         return reader.option("maxFilesPerTrigger", most).parquet(path)
-
-    def _rows(self, vertex: Vertex) -> str:
-        return f"{self._layout.source(vertex.uid)}/rows"
 
     def _reader(self, name: str) -> DataStreamReader:
         reader = self._session.readStream

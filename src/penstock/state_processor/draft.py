@@ -70,7 +70,15 @@ class Draft:
         }
         first = next(iter(manifest.vertices.values()), None)
         made = cls(
-            replace(manifest, savepoint=True, committables={}, final=False, base=None, origin=None),
+            replace(
+                manifest,
+                savepoint=True,
+                committables={},
+                final=False,
+                drained=False,
+                base=None,
+                origin=None,
+            ),
             first.parallelism if first else 1,
             first.max_parallelism if first else 128,
             origins,

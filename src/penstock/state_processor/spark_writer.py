@@ -18,7 +18,6 @@ from penstock.datastream.state import (
     MapStateDescriptor,
     StateDescriptor,
 )
-from penstock.driver.spark_checkpoint import export_spark
 from penstock.errors import InvalidArgumentError
 from penstock.state.keyed_state import recorded_kind
 from penstock.state.snapshot_reader import SubtaskFiles, keyed_layout, subtask_files
@@ -27,9 +26,9 @@ from penstock.state_processor.draft import Draft, Name
 from penstock.state_processor.encoding import ENTRIES_DDL, Encoding
 from penstock.state_processor.images import RESULT_DDL, Copies, Images, Kept, check_result
 from penstock.state_processor.reading import ReadPart
+from penstock.state_processor.sources import copy_sources
 from penstock.state_processor.spark_checks import check_column, column_type
 from penstock.state_processor.spark_savepoint import Savepoint
-from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.file_info import FileInfo
 from penstock.storage.filesystem import FileSystem, filesystem_for
 from penstock.storage.manifest import ChainLink, Manifest, SubtaskState
@@ -290,21 +289,7 @@ class SavepointWriter:
         if self._base is None:
             return
         self._copy([file for loop in manifest.loops.values() for file in loop.files], root)
-        snapshot, after = self._base.snapshot, CheckpointLayout(root)
-        before = snapshot.layout
-        origin = snapshot.manifest.origin
-        if not snapshot.is_savepoint and origin is not None:
-            before = replace(before, fork=origin.fork)
-        renamed = {old: new for new, old in self._draft.vertices.items()}
-        for name in fs.list(before.sources):
-            if name not in self._draft.removed_sources:
-                fs.copy_tree(before.source(name), after.source(renamed.get(name, name)))
-        if manifest.batch is None:
-            return  # nothing that Spark would go on from
-        if snapshot.is_savepoint:
-            fs.copy_tree(before.spark, after.spark)
-        else:
-            export_spark(fs, before, snapshot.manifest, after.spark)
+        copy_sources(fs, self._base.snapshot, self._draft, root)
 
     def _based(self, problem: str) -> Savepoint:
         if self._base is None:

@@ -101,6 +101,14 @@ class CheckpointLayout:
     def splits(self, vertex: str) -> str:
         return os.path.join(self.source(vertex), "splits")
 
+    def rows(self, vertex: str) -> str:
+        """The rows of a batch frame that is read as a stream."""
+        return os.path.join(self.source(vertex), "rows")
+
+    def rows_written(self, vertex: str) -> str:
+        """Spark's mark that they are all there."""
+        return os.path.join(self.rows(vertex), "_SUCCESS")
+
     @property
     def side_inputs(self) -> str:
         return os.path.join(self.root, "side")
@@ -165,6 +173,11 @@ def parse_fork(name: str) -> str | None:
     directories that all share."""
     match = _FORKED.fullmatch(name)
     return None if match is None else match["fork"] or ""
+
+
+def is_of_sources(name: str) -> bool:
+    """Whether a directory in a job's root holds what sources keep, of whichever beginning."""
+    return name.startswith("sources") and parse_fork(name) is not None
 
 
 def is_unfinished(name: str) -> bool:

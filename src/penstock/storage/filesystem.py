@@ -71,10 +71,6 @@ class FileSystem(Protocol):
         """
         ...
 
-    def read_tree(self, path: str) -> dict[str, bytes]:
-        """What is in the files below a directory, by their paths in it; it need not exist."""
-        ...
-
     def exists(self, path: str) -> bool: ...
 
     def size(self, path: str) -> int:
@@ -180,15 +176,6 @@ class LocalFileSystem:
             # There still if both are the same file already: then a rename does nothing.
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
-
-    def read_tree(self, path: str) -> dict[str, bytes]:
-        found = {}
-        for directory, _, names in os.walk(path):
-            for name in names:
-                if not _TEMPORARY.fullmatch(name):
-                    full = os.path.join(directory, name)
-                    found[os.path.relpath(full, path)] = self.read(full)
-        return found
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)

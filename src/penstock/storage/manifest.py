@@ -125,6 +125,8 @@ class Manifest:
     """What the lines of `offsets` are for."""
     origin: Origin | None = None
     final: bool = False
+    drained: bool = False
+    """Of a final epoch: it is so for the savepoint that follows, not because the input ended."""
     savepoint: bool = False
     written_by: Mapping[str, str] = field(default_factory=dict)
     """Of a savepoint: program → the version that made it, for who finds it years later."""
@@ -149,7 +151,7 @@ class Manifest:
             )
             for uid, vertex in self.vertices.items()
         }
-        return replace(self, vertices=vertices, final=False)
+        return replace(self, vertices=vertices, final=False, drained=False)
 
     def to_bytes(self) -> bytes:
         plain = _plain(self)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from penstock.common.user_directory import user_directory
 from penstock.errors import CheckpointCorruptError, UntrustedSnapshotError
-from penstock.storage.checkpoint_layout import CheckpointLayout
+from penstock.storage.checkpoint_layout import CheckpointLayout, is_of_sources
 from penstock.storage.contents import check_contents, files_in
 from penstock.storage.filesystem import FileSystem
 from penstock.storage.snapshot import SAVEPOINT_MANIFEST, Snapshot
@@ -72,15 +72,15 @@ def check_owner(layout: CheckpointLayout, trusted: bool, fs_user: int | None = N
         return
     own = {os.getuid(), os.getuid() if fs_user is None else fs_user}
     for path in _written_by_drivers(layout):
-        owner = os.lstat(path).st_uid
-        if owner not in own:
+        owner = _owner(path)
+        if owner is not None and owner not in own:
             raise UntrustedSnapshotError.of_another_user(path, owner)
 
 
 def _is_by_this_user(snapshot: Snapshot) -> bool:
     if snapshot.is_savepoint:
         return _has_signature(snapshot)
-    return all(os.lstat(path).st_uid == os.getuid() for path in _all_in(snapshot.layout.root))
+    return all(_owner(path) in (None, os.getuid()) for path in _all_in(snapshot.layout.root))
 
 
 def _has_signature(snapshot: Snapshot) -> bool:
@@ -99,7 +99,17 @@ def _has_signature(snapshot: Snapshot) -> bool:
 def _written_by_drivers(layout: CheckpointLayout) -> Iterator[str]:
     yield layout.root
     yield from _all_in(layout.epochs)
-    yield from _all_in(layout.sources)
+    for name in os.listdir(layout.root):
+        if is_of_sources(name):
+            yield from _all_in(os.path.join(layout.root, name))
+
+
+def _owner(path: str) -> int | None:
+    """None if it is gone: the job whose checkpoint it is may be running."""
+    try:
+        return os.lstat(path).st_uid
+    except FileNotFoundError:
+        return None
 
 
 def _all_in(place: str) -> Iterator[str]:

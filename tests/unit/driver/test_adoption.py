@@ -27,7 +27,14 @@ from penstock.storage.catch_up import catch_up
 from penstock.storage.checkpoint_layout import segment_path
 from penstock.storage.entries import Entry
 from penstock.storage.filesystem import LocalFileSystem
-from penstock.storage.manifest import ChainLink, Manifest, SourceState, SubtaskState, VertexState
+from penstock.storage.manifest import (
+    ChainLink,
+    Manifest,
+    SourceState,
+    SparkSourceName,
+    SubtaskState,
+    VertexState,
+)
 from penstock.storage.memory_store import MemoryStore
 from penstock.storage.table_file import write_table_file
 
@@ -392,3 +399,14 @@ def test_operator_state_that_no_operator_takes_is_refused(job, plan_of, rule):
         CheckpointMismatchError, match=r"(?s)- count: operator state.*uids they had"
     ):
         adopt(before, renamed, "/r")
+
+
+def test_sources_of_spark_that_were_dropped_are_not_missed_again(job, plan_of):
+    job.start(2)
+    job.epoch({1})
+    plan = plan_of(parallelism=2, max_parallelism=MAX)
+    before = replace(job.manifest, spark_sources=(SparkSourceName("gone", ("0",)),))
+    with pytest.raises(CheckpointMismatchError, match="- gone: positions"):
+        adopt(before, plan, "/r")
+    manifest, _ = adopt(before, plan, "/r", drop_unclaimed=True)
+    assert adopt(manifest, plan, "/r") == (manifest, False)

@@ -138,6 +138,22 @@ def test_the_last_epoch_ends_the_job(driver_of):
     assert driver.orders[-1].final
     assert driver.loop.ended
     assert driver_of().loop.ended
+    assert not driver.loop.base.drained
+
+
+def test_a_job_that_was_drained_can_go_on(driver):
+    run(driver)
+    driver.loop.draining = True
+    run(driver, final=True)
+    assert driver.loop.base.drained
+    driver.loop.draining = False
+    driver.loop.reopen()
+    assert driver.log.newest("job") == driver.loop.base
+    assert not (driver.loop.ended or driver.loop.base.drained)
+    run(driver)
+    before, after = driver.orders[-2:]
+    assert (after.epoch, after.base) == (3, 2)
+    assert after.attempt != before.attempt  # whoever made the last epoch is made anew
 
 
 def test_failures_are_counted(driver):

@@ -293,6 +293,25 @@ def test_old_files_go_when_no_retained_epoch_names_them(job):
     job.history.assert_reachable()
 
 
+def test_files_that_are_held_stay_as_long_as_somebody_holds_them(job):
+    held = [file.path for file in job.commit(a="1").files()]
+
+    def there() -> bool:
+        job.keeper._retire()
+        return all(fs.exists(job.log.layout.full(path)) for path in held)
+
+    with job.keeper.holding(held):
+        with job.keeper.holding(held):
+            for number in range(12):
+                newest = job.commit(a=str(number))
+                job.wait()
+            assert not set(held) & {file.path for file in newest.files()}
+            assert there()
+        assert there()
+    assert not there()
+    assert not job.keeper._held
+
+
 def test_retiring_waits_for_the_image_but_not_for_eight_more_epochs(job, monkeypatch):
     retired = []
     monkeypatch.setattr(job.keeper, "_retire", lambda: retired.append(job.keeper._commits))

@@ -25,7 +25,6 @@ def test_asked_before_the_job_has_begun(tmp_path: Path) -> None:
     requests = requests_of(tmp_path)
     asked = requests.request(str(tmp_path))
     requests.begin(lambda: EPOCH, lambda paths: nullcontext())
-    requests.serve()
     assert Path(asked.result(60)).parent == tmp_path
     requests.close("FINISHED")
 
@@ -59,7 +58,7 @@ def test_an_epoch_that_was_overtaken_is_not_copied(
     """What sources keep beside it is that of the next by then."""
     requests = requests_of(tmp_path)
     after = Manifest("job", "Job", 2, None, None, None, 0, {})
-    answers = iter([EPOCH, EPOCH, after])
+    answers = iter([EPOCH, after])
     requests.begin(lambda: next(answers, after), lambda paths: nullcontext())
     written: list[int] = []
     monkeypatch.setattr(
@@ -68,3 +67,17 @@ def test_an_epoch_that_was_overtaken_is_not_copied(
     requests.request(str(tmp_path)).result(60)
     requests.close("FINISHED")
     assert written == [2]
+
+
+def test_rows_of_batch_frames_are_copied_when_they_are_all_there(tmp_path: Path) -> None:
+    layout = CheckpointLayout(str(tmp_path / "job"))
+    for vertex, names in {"whole": ["part", "_SUCCESS"], "half": ["_temporary"]}.items():
+        for name in names:
+            path = Path(layout.rows(vertex), name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(name)
+    made = savepoints.write_savepoint(layout, EPOCH, "job", str(tmp_path), {"whole": b"then"})
+    found = {str(p.relative_to(made)) for p in Path(made, "sources").rglob("*") if p.is_file()}
+    rows = "sources/whole/rows"
+    assert found == {f"{rows}/part", f"{rows}/_SUCCESS", "sources/whole/splits"}
+    assert Path(made, "sources/whole/splits").read_bytes() == b"then"
