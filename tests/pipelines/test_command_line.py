@@ -15,6 +15,8 @@ import pytest
 from gated import await_true, expected, written
 
 from penstock.cli import main
+from penstock.common import Configuration, JobStatus
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.driver import registry
 
 PROGRAM = Path(__file__).parent / "programs" / "counting.py"
@@ -226,6 +228,22 @@ def test_detached_and_in_vain(told: Any, tmp_path: Path, monkeypatch: Any) -> No
     error = told(*arguments, code=17, as_given=True)["error"]
     assert error["code"] == 17
     assert error["message"].endswith("so far")
+
+
+def test_why_a_job_restarts(told: Any, tmp_path: Path) -> None:
+    settings = Configuration()
+    settings.set_string("penstock.executor", "local")
+    settings.set_string("restart-strategy.type", "fixed-delay")
+    settings.set_string("restart-strategy.fixed-delay.delay", "1 h")
+    settings.set_string("execution.checkpointing.dir", str(tmp_path / "c"))
+    env = StreamExecutionEnvironment.get_execution_environment(settings)
+    env.from_collection([0]).map(lambda number: 1 // number).print()
+    job = env.execute_async("failing")
+    await_true(lambda: job.get_job_status().result() is JobStatus.RESTARTING)
+    info = told("info", "failing")
+    assert info["status"] == "RESTARTING"
+    assert "ZeroDivisionError" in info["error"]
+    job.cancel().result()
 
 
 def test_what_the_job_refuses(start: Any, told: Any, tmp_path: Path) -> None:

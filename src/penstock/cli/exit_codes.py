@@ -31,7 +31,7 @@ def code_of(error: BaseException) -> int:
     """For an error of a command of ours."""
     if isinstance(error, errors.RemoteJobError):
         raised = getattr(errors, error.type_name, errors.PenstockError)
-        return _code_of_type(raised)
+        return USAGE if issubclass(raised, errors.InvalidArgumentError) else _code_of_type(raised)
     if isinstance(error, errors.InvalidArgumentError):
         return USAGE
     if isinstance(error, KeyboardInterrupt):

@@ -58,6 +58,11 @@ class Controllable(Protocol):
     @property
     def reports(self) -> Sequence[EpochReport]: ...
 
+    @property
+    def restarted_by(self) -> str | None:
+        """What made it restart, until an epoch has succeeded since."""
+        ...
+
     def cancel(self) -> None: ...
 
     def trigger_savepoint(self, directory: str | None) -> Future[str]: ...
@@ -206,6 +211,7 @@ class ControlServer:
         last = next(iter(self._job.reports[-1:]), None)
         return {
             "status": self._outcome or self._job.status.name,
+            "error": self._job.restarted_by,
             "epoch": None if last is None else last.epoch,
             "epoch_seconds": None if last is None else last.seconds,
             "records_in": 0 if last is None else sum(last.records_in.values()),

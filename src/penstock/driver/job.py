@@ -138,6 +138,7 @@ class Job:
         self.configuration = configuration
         self.status = JobStatus.CREATED
         self.reports: list[EpochReport] = []
+        self.restarted_by: str | None = None
         self._nodes = with_starts(nodes, parse_starts(configuration.get(options.SOURCE_START)))
         self._defaults = defaults
         self._make_executor = make_executor
@@ -481,6 +482,7 @@ class Job:
                     delay = policy.on_failure(_now())
                 if delay is None:
                     raise
+                self.restarted_by = str(error)
                 self.status = JobStatus.RESTARTING
                 _log.warning("job %s restarts in %d ms: %s", self.name, delay, error)
                 self._stop.wait(delay / 1000)
@@ -498,6 +500,7 @@ class Job:
 
     def _on_epoch(self, report: EpochReport) -> None:
         self.reports.append(report)
+        self.restarted_by = None
         del self.reports[:-1000]
         for listener in self._listeners:
             listener(report)

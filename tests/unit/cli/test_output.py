@@ -66,6 +66,7 @@ def test_a_table_on_a_terminal(
         (errors.JobUnreachableError.of("x", 1, "y"), exit_codes.FAILED),
         (errors.RemoteJobError.of("x", "CheckpointCorruptError", "y"), exit_codes.CORRUPT),
         (errors.RemoteJobError.of("x", "OSError", "y"), exit_codes.FAILED),
+        (errors.RemoteJobError.of("x", "InvalidArgumentError", "y"), exit_codes.USAGE),
         (KeyboardInterrupt(), exit_codes.INTERRUPTED),
     ],
     ids=lambda value: type(value).__name__,

@@ -31,6 +31,7 @@ class FakeJob:
     def __init__(self) -> None:
         self.status = JobStatus.RUNNING
         self.reports: list[Any] = []
+        self.restarted_by: str | None = None
         self.asked: list[tuple[Any, ...]] = []
         self.savepoint: Future[str] = Future()
         self.was_asked = threading.Event()

@@ -176,7 +176,7 @@ def _described(entry: JobEntry, live: dict[str, Any]) -> dict[str, Any]:
         "job_id": entry.job_id,
         "name": entry.name,
         "status": entry.outcome or live.get("status", unknown),
-        "error": entry.error,
+        "error": entry.error or live.get("error"),
         "program": entry.program,
         "arguments": entry.arguments,
         "pid": entry.pid,
