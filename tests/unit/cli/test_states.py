@@ -172,6 +172,16 @@ def test_diff(run: Any, told: Any, said: Any) -> None:
     assert said("state", "diff", new, new, "counts", "count") == "They are alike.\n"
 
 
+def test_the_operator_goes_without_saying(run: Any, told: Any, tmp_path: Path) -> None:
+    root = str(run())
+    shown = told("state", "show", root, "count")
+    assert (shown["operator"], len(shown["rows"])) == ("counts", len(LAST))
+    file = str(tmp_path / "counts.csv")
+    assert told("state", "export", root, "count", "-o", file)["rows"] == len(LAST)
+    message = told("state", "show", root, "cnt", code=2)["error"]["message"]
+    assert "has no state 'cnt'; there are" in message
+
+
 def test_unknown_names(run: Any, told: Any) -> None:
     root = str(run())
     error = told("state", "show", root, "count", "count", code=2)["error"]

@@ -51,6 +51,7 @@ def list_states(arguments: argparse.Namespace) -> int:
 
 def show(arguments: argparse.Namespace) -> int:
     snapshot = open_snapshot(arguments.path)
+    arguments.operator = arguments.operator or _operator_of(snapshot, arguments.state)
 
     def read(trust: bool) -> tuple[list[StateRow], bool]:
         return _limited(_rows(snapshot, arguments, trust), arguments.limit)
@@ -68,6 +69,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     snapshot = open_snapshot(arguments.path)
+    arguments.operator = arguments.operator or _operator_of(snapshot, arguments.state)
 
     def write(trust: bool) -> int:
         return snapshot_export.export(
@@ -96,7 +98,8 @@ def diff(arguments: argparse.Namespace) -> int:
         print_json({"old": old.path, "new": new.path, "states": states})
         return OK
     columns = ("operator", "state", "kind", "added", "removed", "changed", "same")
-    print_table(columns, [dataclasses.astuple(state) for state in found], "Neither has keyed state.")
+    rows = [dataclasses.astuple(state) for state in found]
+    print_table(columns, rows, "Neither has keyed state.")
     return OK
 
 
@@ -132,6 +135,23 @@ def _print_changes(old: Snapshot, new: Snapshot, arguments: argparse.Namespace) 
 
 
 # Reading
+
+
+def _operator_of(snapshot: Snapshot, state: str) -> str:
+    """The one that has a state of this name; named by the user if several have."""
+    states = [(info.operator, info.state) for info in states_of(snapshot)]
+    found = [operator for operator, name in states if name == state]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidArgumentError(
+            f"{', '.join(found)} have a state {state!r} each; name the OPERATOR before it"
+        )
+    names = ", ".join(dict.fromkeys(name for _, name in states))
+    raise InvalidArgumentError(
+        f"{snapshot.path} has no state {state!r}; "
+        + (f"there are {names}" if names else "there is no state in it")
+    )
 
 
 def _rows(snapshot: Snapshot, arguments: argparse.Namespace, trust: bool) -> Iterator[StateRow]:

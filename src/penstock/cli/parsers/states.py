@@ -25,7 +25,7 @@ def add_commands(commands: Commands) -> None:
         "states:show",
         "Print the entries of a state, those of one key or the first ones.",
         """
-        penstock state show /data/savepoints/savepoint-1 counter count
+        penstock state show /data/savepoints/savepoint-1 count
         penstock state show /data/savepoints/savepoint-1 counter count --key '"alice"'
         """,
     )
@@ -70,7 +70,12 @@ def _add_path(parser: Parser) -> None:
 
 
 def _add_state(parser: Parser) -> None:
-    parser.add_argument("operator", metavar="OPERATOR", help="the operator's uid")
+    parser.add_argument(
+        "operator",
+        metavar="OPERATOR",
+        nargs="?",
+        help="the operator's uid; not needed if no other has a state of that name",
+    )
     parser.add_argument("state", metavar="STATE", help="the state's name")
 
 
