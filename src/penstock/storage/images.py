@@ -167,7 +167,12 @@ def main() -> int:
     except (PenstockError, OSError) as error:
         json.dump({"error": type(error).__name__, "message": str(error)}, sys.stdout)
         return 1
-    json.dump({"files": [info.to_json() for info in infos]}, sys.stdout)
+    try:
+        json.dump({"files": [info.to_json() for info in infos]}, sys.stdout)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The driver has died meanwhile: nobody is left to be told, in its log neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
