@@ -63,10 +63,14 @@ def beginning(
 
 def _check_nothing_is_meant_for_one(configuration: Configuration) -> None:
     """Without a savepoint these would do nothing, and that in silence."""
-    for option in (options.RECOVERY_RESET_SOURCES, options.RECOVERY_ANEW):
-        if configuration.get(option):
+    meant = {
+        options.RECOVERY_RESET_SOURCES.key: configuration.get(options.RECOVERY_RESET_SOURCES),
+        options.RECOVERY_ANEW.key: configuration.get(options.RECOVERY_ANEW),
+    }
+    for key, value in meant.items():
+        if value:
             raise InvalidArgumentError(
-                f"{option.key} says how to start from a savepoint, and there is none; name it with "
+                f"{key} says how to start from a savepoint, and there is none; name it with "
                 f"--from-savepoint or {options.RECOVERY_PATH.key}; it may be one of the job's own "
                 "checkpoints"
             )
