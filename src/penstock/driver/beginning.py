@@ -63,11 +63,11 @@ def beginning(
 
 def _check_nothing_is_meant_for_one(configuration: Configuration) -> None:
     """Without a savepoint these would do nothing, and that in silence."""
-    given = {
+    meant = {
         options.RECOVERY_RESET_SOURCES.key: configuration.get(options.RECOVERY_RESET_SOURCES),
         options.RECOVERY_ANEW.key: configuration.get(options.RECOVERY_ANEW),
     }
-    for key, value in given.items():
+    for key, value in meant.items():
         if value:
             raise InvalidArgumentError(
                 f"{key} says how to start from a savepoint, and there is none; name it with "
