@@ -149,7 +149,8 @@ def test_a_job_that_was_drained_can_go_on(driver):
     driver.loop.draining = False
     driver.loop.reopen()
     assert driver.log.newest("job") == driver.loop.base
-    assert not (driver.loop.ended or driver.loop.base.drained)
+    assert not driver.loop.ended
+    assert not driver.loop.base.drained
     run(driver)
     before, after = driver.orders[-2:]
     assert (after.epoch, after.base) == (3, 2)
