@@ -629,6 +629,11 @@ class JobNotFoundError(PenstockError, LookupError):
         return cls(f"there is no job {wanted!r}; {there}")
 
     @classmethod
+    def ended(cls, wanted: str, outcome: str, running: list[str]) -> JobNotFoundError:
+        there = f"running are {', '.join(running)}" if running else "none of yours is running"
+        return cls(f"job {wanted!r} has ended already: {outcome}; {there}")
+
+    @classmethod
     def ambiguous(cls, wanted: str, found: list[str]) -> JobNotFoundError:
         return cls(f"{wanted!r} may be any of {', '.join(found)}; give more of its run id")
 

@@ -87,9 +87,9 @@ def start(tmp_path: Path, gate: Path) -> Iterator[Callable[..., Started]]:
 def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
     """Runs a command with --json in this process: the document that it prints."""
 
-    def run(*arguments: str, code: int = 0) -> Any:
+    def run(*arguments: str, code: int = 0, as_given: bool = False) -> Any:
         capsys.readouterr()
-        assert main([*arguments, "--json"]) == code
+        assert main([*arguments, *([] if as_given else ["--json"])]) == code
         printed = capsys.readouterr()
         return json.loads(printed.out or printed.err)
 
@@ -173,6 +173,17 @@ def test_a_job_that_dies_is_shown_once_as_lost(start: Any, told: Any, tmp_path: 
     assert again["run_id"] != dead["run_id"]
 
 
+def test_ctrl_c_ends_a_job_in_order(start: Any, told: Any, tmp_path: Path) -> None:
+    job = start()
+    await_counts(tmp_path, range(10))
+    os.killpg(job.process.pid, signal.SIGINT)
+    code, err = job.end()
+    assert (code, err) == (130, "")
+    assert told("list")["jobs"] == []
+    assert told("info", "counts")["status"] == "CANCELED"
+    assert told("checkpoints", "counts")["checkpoints"]
+
+
 def test_a_second_driver_is_refused(start: Any, told: Any, tmp_path: Path) -> None:
     start()
     code, err = start().end()
@@ -204,6 +215,17 @@ def test_detached(start: Any, told: Any, tmp_path: Path, gate: Path, monkeypatch
     assert f"job counting runs: {job['run_id']}" in done.stdout
     assert told("cancel", job["run_id"])["outcome"] == "CANCELED"
     await_true(lambda: not os.path.exists(f"/proc/{job['pid']}"))
+
+
+def test_detached_and_in_vain(told: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    program = tmp_path / "vain.py"
+    program.write_text("print('so far'); raise SystemExit(17)")
+    arguments = ["run", "--detached", "--json", str(program)]
+    monkeypatch.setattr(sys, "argv", ["penstock", *arguments])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(SOURCES), *filter(None, sys.path)]))
+    error = told(*arguments, code=17, as_given=True)["error"]
+    assert error["code"] == 17
+    assert error["message"].endswith("so far")
 
 
 def test_what_the_job_refuses(start: Any, told: Any, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from counting_jobs import SAVEPOINTS, CountingJobs
+from dying import Died, dying
 from gated import KEYS, Count, GatedSource, counts, expected, since, written
 
 from penstock.common import Types
@@ -345,19 +346,11 @@ def test_a_retained_checkpoint_that_is_gone_is_not_missed_either(jobs: CountingJ
 
 
 @local
-def test_the_own_newest_checkpoint_keeps_what_is_left_to_commit(
-    jobs: CountingJobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_own_newest_checkpoint_keeps_what_is_left_to_commit(jobs: CountingJobs) -> None:
     """The driver died after the manifest, before the sinks' commits."""
-
-    def die(name: str) -> None:
-        if name == "driver.after_manifest":
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("penstock.driver.epoch_loop.reach", die)
+    with dying("driver.after_manifest"):
         handle = jobs.start(settings=RETAINED)
-        assert isinstance(handle.get_job_execution_result().exception(60), KeyboardInterrupt)
+        assert isinstance(handle.get_job_execution_result().exception(60), Died)
     jobs.forget(handle)
     assert written(jobs.root / "out") == []
     jobs.start(start=jobs.root / "checkpoints" / "job", settings=RETAINED)
@@ -376,6 +369,20 @@ def test_a_chain_of_forks(jobs: CountingJobs) -> None:
     for fork, path in paths.items():
         handle = jobs.start(f"back-{fork}", start=path, job_id=f"back-{fork}")
         jobs.await_output(f"back-{fork}", since(20 + 10 * fork, 50))
+
+
+@local
+def test_the_newest_checkpoint_by_its_name_is_begun_from_once(jobs: CountingJobs) -> None:
+    cancelled_at_40(jobs)
+    epochs = (jobs.root / "checkpoints" / "job" / "epochs").glob("*.json")
+    newest = max(epochs, key=lambda path: int(path.stem))
+    flag = jobs.root / "fail"
+    jobs.open_gate(50)
+    second = jobs.start(function=FailsOnDemand(flag), start=newest, settings=RETAINED)
+    jobs.await_output("out", expected(range(50)))
+    failed(jobs, second, flag)
+    jobs.start(start=newest, settings=RETAINED)
+    jobs.await_output("out", expected(range(51)))
 
 
 @local

@@ -39,6 +39,35 @@ def test_at_a_position(make_env: Any, source: Any) -> None:
     assert read(make_env({"penstock.source.start": "s=7"}), source) == [7, 8, 9]
 
 
+@pytest.mark.parametrize("at", [0, 4])
+@pytest.mark.parametrize("again", [0, 4, 7])
+@pytest.mark.parametrize(
+    "source",
+    [
+        CollectionSource(range(10)),
+        NumberSequenceSource(0, 9),
+        DataGeneratorSource(lambda i: i, count=10),
+    ],
+)
+def test_positions_are_the_same_wherever_a_job_began(source: Any, at: int, again: int) -> None:
+    """The setting may stay, go or change when the job is started again: it goes on where it was."""
+    began = source.starting_at(StartFrom.position(at)).create_splits(3)
+    now = source.starting_at(StartFrom.position(again))
+    reader = now.create_reader(None)
+    found = []
+    for split in now.resume(list(began), now.create_splits(3)):
+        position = next(s.position for s in began if s.split_id == split.split_id)
+        found += reader.read(split, position, 100).records
+    assert sorted(found) == list(range(at, 10))
+
+
+def test_a_pace_is_kept_from_where_it_begins() -> None:
+    source = DataGeneratorSource(lambda i: i, rate=10.0).starting_at(StartFrom.position(1000))
+    reader = source.create_reader(None)
+    (split,) = source.create_splits(1)
+    assert reader.read(split, split.position, 100).records == [1000]
+
+
 def test_at_a_point_in_time(make_env: Any, tmp_path: Path) -> None:
     for name, hour in (("old", -1), ("at", 0), ("new", 1)):
         path = tmp_path / f"{name}.txt"
@@ -96,9 +125,19 @@ def test_where_it_cannot_be(text: str) -> None:
         StartFrom.parse(text)
 
 
+@pytest.mark.parametrize("executor", ["local"], indirect=True)
+@pytest.mark.parametrize(
+    "setting", ["penstock.state-recovery.reset-sources", "penstock.state-recovery.anew"]
+)
+def test_settings_for_a_savepoint_without_one(make_env: Any, setting: str) -> None:
+    env = make_env({setting: "true"})
+    with pytest.raises(InvalidArgumentError, match=f"{setting} says how to start from a savepoint"):
+        read(env, NumberSequenceSource(0, 9))
+
+
 def test_a_source_that_cannot_and_one_that_is_not_there(make_env: Any) -> None:
     numbers = NumberSequenceSource(0, 9)
-    with pytest.raises(UnsupportedFeatureError, match="from timestamp 2026-11-01T08:00:00"):
+    with pytest.raises(UnsupportedFeatureError, match=r"2026-11-01T08:00:00.*give a number"):
         numbers.starting_at(StartFrom.timestamp(AT))
     with pytest.raises(InvalidArgumentError, match="names t, and no source has such a uid"):
         read(make_env({"penstock.source.start": "t=3"}), numbers)

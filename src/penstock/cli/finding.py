@@ -14,6 +14,9 @@ def running_job(wanted: str) -> JobEntry:
     entries = registry.running()
     found = matching(wanted, entries)
     if not found:
+        registry.bury_dead()
+        if ended := matching(wanted, registry.ended()):
+            raise JobNotFoundError.ended(wanted, ended[-1].outcome or "", _shown(entries))
         raise JobNotFoundError.of(wanted, _shown(entries))
     if len(found) > 1:
         raise JobNotFoundError.ambiguous(wanted, _shown(found))
@@ -29,8 +32,18 @@ def known_job(wanted: str) -> JobEntry:
     ended = matching(wanted, registry.ended())
     if not ended:
         raise JobNotFoundError.of(wanted, _shown(entries))
-    if len({entry.job_id for entry in ended}) > 1:
-        raise JobNotFoundError.ambiguous(wanted, _shown(ended))
+    return _last_one(wanted, ended)
+
+
+def _last_one(wanted: str, ended: Sequence[JobEntry]) -> JobEntry:
+    """Several runs may have had a name: the last is meant. The beginning of several names is not
+    a name."""
+    by_id = [entry for entry in ended if wanted in (entry.run_id, entry.job_id)]
+    if by_id or wanted == ended[-1].name:
+        return (by_id or ended)[-1]
+    last_runs = list({entry.job_id: entry for entry in ended}.values())
+    if len(last_runs) > 1:
+        raise JobNotFoundError.ambiguous(wanted, _shown(last_runs))
     return ended[-1]
 
 

@@ -22,6 +22,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
 
     def error(self, message: str) -> NoReturn:
+        message = message.removesuffix(", ARGUMENT")  # there may be none of those
         if "--json" in sys.argv:
             shown = {"code": USAGE, "type": "UsageError", "message": message}
             self.exit(USAGE, json.dumps({"error": shown}) + "\n")

@@ -10,8 +10,13 @@ from dataclasses import replace
 from penstock import options
 from penstock.common.configuration import Configuration
 from penstock.driver.seeding import has_begun_from, is_newest_of, seed
-from penstock.errors import CheckpointMismatchError, SnapshotNotFoundError
+from penstock.errors import (
+    CheckpointMismatchError,
+    InvalidArgumentError,
+    SnapshotNotFoundError,
+)
 from penstock.runtime.physical import JobSettings
+from penstock.storage.checkpoint_layout import parse_epoch
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.filesystem import filesystem_for
 from penstock.storage.manifest import Manifest
@@ -34,7 +39,9 @@ def beginning(
         check_owner(log.layout, trusted, log.fs.owner_of_new_files(log.layout.root))
     newest = log.newest(settings.job_id)
     path = configuration.get(options.RECOVERY_PATH)
-    if path is not None:
+    if path is None:
+        _check_nothing_is_meant_for_one(configuration)
+    else:
         if settings.batch:
             raise CheckpointMismatchError.batch_from_snapshot(path)
         snapshot = _to_begin_from(log, newest, path, configuration)
@@ -54,6 +61,21 @@ def beginning(
     return newest
 
 
+def _check_nothing_is_meant_for_one(configuration: Configuration) -> None:
+    """Without a savepoint these would do nothing, and that in silence."""
+    meant = {
+        options.RECOVERY_RESET_SOURCES.key: configuration.get(options.RECOVERY_RESET_SOURCES),
+        options.RECOVERY_ANEW.key: configuration.get(options.RECOVERY_ANEW),
+    }
+    for key, value in meant.items():
+        if value:
+            raise InvalidArgumentError(
+                f"{key} says how to start from a savepoint, and there is none; name it with "
+                f"--from-savepoint or {options.RECOVERY_PATH.key}; it may be one of the job's own "
+                "checkpoints"
+            )
+
+
 def _to_begin_from(
     log: CheckpointLog, newest: Manifest | None, path: str, configuration: Configuration
 ) -> Snapshot | None:
@@ -67,13 +89,14 @@ def _to_begin_from(
         if anew or origin is None or origin.path != os.path.abspath(place):
             raise
     else:
-        if is_newest_of(log, newest, snapshot) and not anew:
-            if not _to_reset(configuration):
-                return None
-            if place != snapshot.path:
+        # One that is named is begun from, and that is noted: when the job is started again in the
+        # same way, it will not be the newest any more.
+        named = parse_epoch(place) is not None
+        if not named and not anew and is_newest_of(log, newest, snapshot):
+            if _to_reset(configuration):
                 # The newest is another one at each start, of which the sources would begin anew.
                 raise CheckpointMismatchError.reset_of_newest(path, snapshot.path)
-            return snapshot
+            return None
         if anew or not has_begun_from(newest, snapshot):
             return snapshot
     _log.warning(

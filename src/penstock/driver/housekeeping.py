@@ -189,6 +189,7 @@ class Housekeeper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            start_new_session=True,  # a Ctrl-C is for the driver, which sees to the process
         )
         if self._closed.is_set():
             # Who closed it since may not have seen the process.

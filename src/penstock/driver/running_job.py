@@ -25,8 +25,8 @@ class RunningJob(JobClient):
         self.job = job
         self._result: Future[JobExecutionResult] = Future()
         self._result.set_running_or_notify_cancel()  # to cancel it is not to cancel the job
-        self._thread = threading.Thread(target=self._main, name=f"penstock {job.name}", daemon=True)
-        self._thread.start()
+        self._ended = threading.Event()
+        threading.Thread(target=self._main, name=f"penstock {job.name}", daemon=True).start()
 
     def _main(self) -> None:
         try:
@@ -39,6 +39,8 @@ class RunningJob(JobClient):
                 self._result.set_exception(JobCancelledError.of(self.job.name))
             else:
                 self._result.set_result(result)
+        finally:
+            self._ended.set()
 
     def log_failure(self) -> None:
         """Write to the log if the job fails: perhaps nobody asks for its result."""
@@ -92,11 +94,12 @@ class RunningJob(JobClient):
     def wait(self) -> JobExecutionResult:
         """Block until the end; Ctrl-C stops the job, which goes on when it is started again."""
         try:
-            while self._thread.is_alive():
-                self._thread.join(0.2)
+            # Not by joining the thread: once that is interrupted, Python takes it for ended.
+            while not self._ended.wait(0.2):
+                pass
         except KeyboardInterrupt:
             self.job.interrupt()
-            self._thread.join()
+            self._ended.wait()
             raise
         error = self._result.exception()
         if error is not None:

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.errors import InvalidArgumentError
-from penstock.state.snapshot_reader import keyed_layout, keyed_rows, layout_in, subtask_files
+from penstock.state.snapshot_reader import (
+    keyed_layout,
+    keyed_rows,
+    layout_in,
+    states_of,
+    subtask_files,
+    unknown_state,
+)
 from penstock.state.stored_states import StateRow
 from penstock.storage.entries import pack_key
 from penstock.storage.snapshot import Snapshot
@@ -70,6 +77,13 @@ def changes(
     one: Snapshot, other: Snapshot, operator: str, state: str, *, trust_pickle: bool = False
 ) -> Iterator[Change]:
     """The rows of one keyed state that differ, in the order of their key groups and keys."""
+    if not any(keyed_layout(snapshot.manifest, operator, state) for snapshot in (one, other)):
+        if any((info.operator, info.state) == (operator, state) for info in states_of(other)):
+            raise InvalidArgumentError(
+                f"{state!r} of {operator!r} is not kept by key, and only keyed state can be "
+                "compared; `penstock state show` shows what it is in either"
+            )
+        raise unknown_state(other, operator, state)
     for before, after in _pairs(one, other, operator, state, trust_pickle):
         if _how(before, after) != "same":
             yield Change(before, after)

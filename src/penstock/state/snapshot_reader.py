@@ -318,7 +318,8 @@ def unknown_state(snapshot: Snapshot, operator: str, state: str) -> InvalidArgum
     operators = sorted({name for name, _ in names})
     if operator not in operators:
         near = get_close_matches(operator, operators, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(operators)}"
+        there = f"there are {', '.join(operators)}" if operators else "there is no state in it"
+        hint = f"did you mean {near[0]!r}?" if near else there
         return InvalidArgumentError(f"{snapshot.path} has no state of {operator!r}; {hint}")
     found = [name for uid, name in names if uid == operator]
     return InvalidArgumentError(

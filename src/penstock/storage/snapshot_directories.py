@@ -9,7 +9,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from penstock.errors import CheckpointError, CheckpointMismatchError, SnapshotNotFoundError
+from penstock.errors import (
+    CheckpointError,
+    CheckpointFormatError,
+    CheckpointMismatchError,
+    SnapshotNotFoundError,
+)
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.filesystem import FileSystem, filesystem_for
@@ -23,7 +28,8 @@ class FoundSnapshot:
     path: str
     snapshot: Snapshot | None
     problem: str | None = None
-    """`incomplete` for a savepoint that was not written or copied to its end, else `damaged`."""
+    """`incomplete` for a savepoint that was not written or copied to its end, `other format` for
+    one of another version of Penstock's, else `damaged`."""
 
 
 def savepoints_in(directory: str) -> list[FoundSnapshot]:
@@ -44,7 +50,9 @@ def checkpoints_in(directory: str) -> list[FoundSnapshot]:
         raise SnapshotNotFoundError.at(directory, exists=False)
     roots = [place, *(os.path.join(place, name) for name in fs.list(place))]
     logs = [CheckpointLog(fs, CheckpointLayout(root)) for root in roots]
-    return _by_age(_found(log.layout.manifest(epoch)) for log in logs for epoch in log.epochs())
+    found = (_found(log.layout.manifest(epoch)) for log in logs for epoch in log.epochs())
+    # What a running job has dropped since it was listed.
+    return _by_age(one for one in found if one.problem != "incomplete")
 
 
 def dispose(path: str) -> Snapshot:
@@ -64,8 +72,9 @@ def _is_savepoint(fs: FileSystem, path: str) -> bool:
     """Whether it is one, or was to become one; a job's own directory has epochs."""
     if fs.exists(os.path.join(path, SAVEPOINT_MANIFEST)):
         return True
-    has_state = fs.exists(os.path.join(path, "state"))
-    return has_state and not fs.exists(CheckpointLayout(path).epochs)
+    layout = CheckpointLayout(path)
+    has_state = any(name.endswith(".parquet") for name in fs.list(layout.state))
+    return has_state and not fs.exists(layout.epochs)
 
 
 def _found(path: str) -> FoundSnapshot:
@@ -73,6 +82,8 @@ def _found(path: str) -> FoundSnapshot:
         return FoundSnapshot(path, open_snapshot(path))
     except SnapshotNotFoundError:
         return FoundSnapshot(path, None, "incomplete")
+    except CheckpointFormatError:
+        return FoundSnapshot(path, None, "other format")
     except CheckpointError:
         return FoundSnapshot(path, None, "damaged")
 

@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -163,9 +164,11 @@ class _Watch:
         self._images: set[str] = set()
         self.epochs = 0
         self.first: int | None = None
+        self.begun = threading.Event()
 
     def on_epoch(self, report: Any) -> None:
         self.epochs += 1
+        self.begun.set()
         self.first = report.epoch if self.first is None else self.first
         self._look_for_images()
         deadline = time.monotonic() + (3 if self._await_image and self.epochs > 3 else 0)
@@ -280,11 +283,12 @@ def sink_of(arguments: argparse.Namespace) -> Sink:
     )
 
 
-def run(env: StreamExecutionEnvironment, savepoint: str | None) -> None:
+def run(env: StreamExecutionEnvironment, watch: _Watch, savepoint: str | None) -> None:
     if savepoint is None:
         env.execute("counting")
         return
     job = env.execute_async("counting")
+    watch.begun.wait()
     print(f"savepoint {job.trigger_savepoint(savepoint).result()}", flush=True)
     job.get_job_execution_result().result()
 
@@ -326,7 +330,7 @@ def main() -> None:
         else:
             results = counted(records, arguments.number)
         results.sink_to(sink_of(arguments)).uid("sink")
-    run(env, arguments.savepoint)
+    run(env, watch, arguments.savepoint)
     print(json.dumps(watch.summary()), flush=True)
     # Spark's JVM needs seconds to end in order; nobody waits for it here.
     sys.stdout.flush()

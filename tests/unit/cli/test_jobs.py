@@ -27,6 +27,15 @@ def test_a_table_for_people(said: Any, entry: Any) -> None:
     assert second.split()[:3] == ["bb22", "Alerts", "ELSEWHERE"]
 
 
+def test_jobs_with_one_name_are_told_apart(said: Any, entry: Any) -> None:
+    for run_id, job_id in (("aa11", "a"), ("bb22", "b")):
+        registry.enter(entry(run_id, job_id=job_id))
+    assert [line.split("  ")[1] for line in said("list").splitlines()[1:]] == [
+        "Alerts (a)",
+        "Alerts (b)",
+    ]
+
+
 def test_info(said: Any, told: Any, entry: Any) -> None:
     registry.enter(entry(root="/data/alerts"))
     text = said("info", "al")
@@ -45,6 +54,22 @@ def test_info_of_one_that_has_ended(told: Any, entry: Any) -> None:
         registry.leave(entry(run_id), "FAILED", error)
     info = told("info", "alerts")
     assert (info["run_id"], info["status"], info["error"]) == ("bb22", "FAILED", "new")
+
+
+def test_names_that_several_jobs_had(told: Any, said: Any, entry: Any) -> None:
+    for run_id, job_id in (("aa11", "one"), ("bb22", "two"), ("cc33", "one")):
+        registry.leave(entry(run_id, job_id=job_id), "FINISHED")
+    assert told("info", "Alerts")["run_id"] == "cc33"
+    assert told("info", "two")["run_id"] == "bb22"
+    text = said("info", "Al", code=3)
+    assert "bb22 ('Alerts', job id two)" in text
+    assert "aa11" not in text
+
+
+def test_one_that_has_ended_cannot_be_cancelled(said: Any, entry: Any) -> None:
+    registry.leave(entry(), "FINISHED")
+    text = said("cancel", "aa11", code=3)
+    assert text == ("penstock: job 'aa11' has ended already: FINISHED; none of yours is running\n")
 
 
 def test_unknown(told: Any, entry: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock import options
+from penstock import __version__, options
 from penstock.cli.commands.programs import launch_settings
 from penstock.cli.main import _command, main
 from penstock.cli.parser import Parser
@@ -61,6 +61,13 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     assert "checkpoints" in capsys.readouterr().out
     assert main(["savepoint"]) == 0
     assert "dispose" in capsys.readouterr().out
+
+
+def test_version_as_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"penstock {__version__}\n"
 
 
 @pytest.mark.parametrize(

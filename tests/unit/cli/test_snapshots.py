@@ -79,11 +79,14 @@ def test_those_that_are_not_whole_are_listed_as_such(savepoint: Path, told: Any)
     _with_state(savepoint.parent / "half")
     damaged = _with_state(savepoint.parent / "damaged")
     (damaged / "savepoint.json").write_text("{")
-    (savepoint.parent / "other").mkdir()
+    (savepoint.parent / "other" / "state").mkdir(parents=True)
+    newer = _with_state(savepoint.parent / "newer")
+    (newer / "savepoint.json").write_text('{"format": 99}')
     found = told("savepoint", "list", str(savepoint.parent))["savepoints"]
     assert {Path(one["path"]).name: one["problem"] for one in found} == {
         "half": "incomplete",
         "damaged": "damaged",
+        "newer": "other format",
         "one": None,
     }
 

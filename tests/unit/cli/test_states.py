@@ -176,6 +176,11 @@ def test_unknown_names(run: Any, told: Any) -> None:
     root = str(run())
     error = told("state", "show", root, "count", "count", code=2)["error"]
     assert "did you mean 'counts'" in error["message"]
+    error = told("state", "diff", root, root, "counts", "coun", code=2)["error"]
+    assert "has no state 'coun'" in error["message"]
+    source = next(s for s in told("state", "ls", root)["states"] if s["state"] == "_positions")
+    error = told("state", "diff", root, root, source["operator"], "_positions", code=2)["error"]
+    assert "not kept by key" in error["message"]
     assert told("state", "show", root + "x", "a", "b", code=3)["error"]["code"] == 3
     message = told("state", "diff", root, root, "counts", code=2)["error"]["message"]
     assert "OPERATOR and STATE" in message

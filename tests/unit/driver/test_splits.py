@@ -127,7 +127,7 @@ def test_a_collection_is_what_the_program_says_now(job):
 def test_a_sequence_keeps_its_bounds(job):
     job.start(NumberSequenceSource(1, 5))
     splits, _ = job.start(NumberSequenceSource(1, 5), after(), parallelism=3)
-    assert splits == (Split("0", 3, 1), Split("1", 6, 3))
+    assert splits == (Split("0", (1, 3), 1), Split("1", (3, 6), 3))
     with pytest.raises(CheckpointMismatchError) as caught:
         job.start(NumberSequenceSource(1, 8), after())
     text = str(caught.value)

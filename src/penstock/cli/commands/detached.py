@@ -8,10 +8,11 @@ import sys
 import time
 
 from penstock.cli.exit_codes import FAILED, OK
-from penstock.cli.output import print_json, waiting
+from penstock.cli.output import print_error, print_json, waiting
 from penstock.common.user_directory import user_directory
 from penstock.driver import registry
 from penstock.driver.registry import JobEntry, make_private
+from penstock.errors import PenstockError
 
 _LOOK_SECONDS = 0.1
 _LAST_LINES = 30
@@ -32,8 +33,8 @@ def start_detached(arguments: list[str], program: str, as_json: bool) -> int:
         entry = _job_of(process)
     if entry is None:
         code = process.returncode
-        print(f"penstock: {program} has ended, exit code {code}; from {log}:", file=sys.stderr)
-        sys.stderr.write(_last_lines(log))
+        said = f"{program} has ended, exit code {code}; from {log}:\n{_last_lines(log)}"
+        print_error(PenstockError(said.rstrip()), code or FAILED, as_json)
         return code or FAILED
     if as_json:
         shown = {"run_id": entry.run_id, "job_id": entry.job_id, "name": entry.name}

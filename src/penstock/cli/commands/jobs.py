@@ -39,7 +39,7 @@ def list_jobs(arguments: argparse.Namespace) -> int:
     rows = [
         (
             job["run_id"],
-            job["name"],
+            _told_apart(job, jobs),
             job["status"],
             job["epoch"],
             job["parallelism"],
@@ -53,6 +53,13 @@ def list_jobs(arguments: argparse.Namespace) -> int:
     columns = ("run", "name", "status", "epoch", "p", "on", "for", "process", "program")
     print_table(columns, rows, "No jobs are running.")
     return OK
+
+
+def _told_apart(job: dict[str, Any], jobs: list[dict[str, Any]]) -> str:
+    """The name, with the job id where others have the name too."""
+    name: str = job["name"]
+    ids = {other["job_id"] for other in jobs if other["name"] == name}
+    return name if len(ids) == 1 else f"{name} ({job['job_id']})"
 
 
 def info(arguments: argparse.Namespace) -> int:

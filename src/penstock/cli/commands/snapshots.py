@@ -173,6 +173,7 @@ def _print_details(manifest: Manifest, document: dict[str, Any]) -> None:
             "Format": manifest.format,
             "Written by": ", ".join(map(" ".join, manifest.written_by.items())) or None,
             "Size": f"{in_bytes(document['bytes'])} in {document['files']} files",
+            "Sources": _sources(document) or None,
             "Final": "the job has read its input to the end" if manifest.final else None,
             "Problem": document["problem"],
         }
@@ -184,6 +185,13 @@ def _print_details(manifest: Manifest, document: dict[str, Any]) -> None:
     ]
     columns = ("operator", "parallelism", "max", "states")
     print_table(columns, rows, "No operator has state.")
+
+
+def _sources(document: dict[str, Any]) -> str:
+    """How far they were read is their own way of counting; Spark's are counted in rows."""
+    splits = [f"{uid} ({count} splits)" for uid, count in document["sources"].items()]
+    rows = [f"{uid} ({count:,} rows read)" for uid, count in document["rows_read"].items()]
+    return ", ".join(splits + rows)
 
 
 def dispose(arguments: argparse.Namespace) -> int:

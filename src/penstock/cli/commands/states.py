@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -56,9 +57,11 @@ def show(arguments: argparse.Namespace) -> int:
 
     rows, more = _opened(read, [snapshot], arguments.trust_pickle)
     if arguments.json:
-        print_json({**_named(arguments), "rows": [_document(row) for row in rows], "more": more})
+        shown = [_document(row) for row in rows]
+        print_json({**_named(snapshot, arguments), "rows": shown, "more": more})
         return OK
-    _print_rows(rows)
+    of_key = "" if arguments.key is None else f" of key {arguments.key}"
+    _print_rows(rows, f"It has no entries{of_key}.")
     _say_more(more, arguments.limit)
     return OK
 
@@ -74,7 +77,7 @@ def export(arguments: argparse.Namespace) -> int:
     with waiting(f"Writing {arguments.output} …", arguments.json):
         count = _opened(write, [snapshot], arguments.trust_pickle, look=False)
     if arguments.json:
-        print_json({**_named(arguments), "file": arguments.output, "rows": count})
+        print_json({**_named(snapshot, arguments), "file": arguments.output, "rows": count})
     else:
         print(f"{count:,} rows written to {arguments.output}")
     return OK
@@ -191,15 +194,15 @@ def _opened(
 # Showing
 
 
-def _named(arguments: argparse.Namespace) -> dict[str, Any]:
-    return {"path": arguments.path, "operator": arguments.operator, "state": arguments.state}
+def _named(snapshot: Snapshot, arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"path": snapshot.path, "operator": arguments.operator, "state": arguments.state}
 
 
-def _print_rows(rows: list[StateRow]) -> None:
+def _print_rows(rows: list[StateRow], nothing: str) -> None:
     columns = [name for name in _SHOWN if any(getattr(row, name) is not None for row in rows)]
     cells = [[_cell(getattr(row, name)) for name in columns] for row in rows]
     names = [name.replace("_", " ") for name in columns]
-    print_table(names, cells, "It has no entries.")
+    print_table(names, cells, nothing)
 
 
 def _say_more(more: bool, limit: int) -> None:
@@ -219,6 +222,8 @@ def _document(row: StateRow) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """As JSON can have it; what has no form there is shown as Python shows it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such number
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, dict):

@@ -32,7 +32,7 @@ def add_commands(commands: Commands) -> None:
     _add_path(show)
     _add_state(show)
     show.add_argument("--key", help="of this key only; as JSON, or as plain text")
-    show.add_argument("--limit", type=int, default=100, help="at most so many, 0 for all")
+    _add_limit(show)
     export = add_command(
         group,
         "export",
@@ -60,7 +60,7 @@ def add_commands(commands: Commands) -> None:
     diff.add_argument("new", metavar="NEW", help="another")
     diff.add_argument("operator", metavar="OPERATOR", nargs="?", help="uid of an operator")
     diff.add_argument("state", metavar="STATE", nargs="?", help="name of one of its states")
-    diff.add_argument("--limit", type=int, default=100, help="at most so many, 0 for all")
+    _add_limit(diff)
     _add_trust(diff)
 
 
@@ -72,6 +72,12 @@ def _add_path(parser: Parser) -> None:
 def _add_state(parser: Parser) -> None:
     parser.add_argument("operator", metavar="OPERATOR", help="the operator's uid")
     parser.add_argument("state", metavar="STATE", help="the state's name")
+
+
+def _add_limit(parser: Parser) -> None:
+    parser.add_argument(
+        "--limit", metavar="N", type=int, default=100, help="at most so many (100), 0 for all"
+    )
 
 
 def _add_trust(parser: Parser) -> None:

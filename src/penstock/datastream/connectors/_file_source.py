@@ -185,7 +185,9 @@ class FileSource(Source):
     def starting_at(self, start: StartFrom) -> Source:
         """Only files that were last changed since then."""
         if start.at_millis is None:
-            return super().starting_at(start)
+            raise self.cannot_start(
+                start, "give a time: files that were changed since are read from their beginning"
+            )
         return FileSource(
             self._format, self._paths, self._interval, self._in_parts, start.at_millis
         )

@@ -191,11 +191,13 @@ class Source(ABC):
         """This source, beginning to read at a position or a point in time.
 
         Only for a job that has no position of it yet: one that goes on from a checkpoint goes on
-        where it was.
+        where it was. So cut splits as without it, and let only their first positions differ.
         """
-        raise UnsupportedFeatureError.of(
-            f"{type(self).__name__} from {start}", "it can only be read from its beginning"
-        )
+        raise self.cannot_start(start, "it can only be read from its beginning")
+
+    def cannot_start(self, start: StartFrom, instead: str) -> UnsupportedFeatureError:
+        """What `starting_at` raises: the source knows no such place, and what it knows instead."""
+        return UnsupportedFeatureError.of(f"{type(self).__name__} from {start}", instead)
 
     @abstractmethod
     def create_reader(self, context: InitContext) -> SourceReader:

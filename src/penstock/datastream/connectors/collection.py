@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +25,7 @@ class CollectionSource(Source):
 
     def __init__(self, values: Iterable[Any]) -> None:
         self.values = list(values)
+        self.first = 0
 
     @property
     def boundedness(self) -> Boundedness:
@@ -31,7 +33,12 @@ class CollectionSource(Source):
 
     def create_splits(self, parallelism: int) -> list[Split]:
         parts = min(parallelism, len(self.values))
-        return [Split(str(i), self.values[i::parts], 0) for i in range(parts)]
+        # Those before the first are in the splits too, so that positions count from the same value
+        # wherever a job once began.
+        return [
+            Split(str(i), self.values[i::parts], len(range(i, self.first, parts)))
+            for i in range(parts)
+        ]
 
     def resume(self, stored: list[Split], current: list[Split]) -> list[Split]:
         """The values as the program has them now: a mistake in them may have been put right."""
@@ -42,8 +49,10 @@ class CollectionSource(Source):
     def starting_at(self, start: StartFrom) -> Source:
         """From the value with this index on."""
         if start.at_position is None:
-            return super().starting_at(start)
-        return CollectionSource(self.values[start.at_position :])
+            raise self.cannot_start(start, "give the index of a value")
+        moved = copy.copy(self)
+        moved.first = min(start.at_position, len(self.values))
+        return moved
 
     def create_reader(self, context: InitContext) -> SourceReader:
         return _ListReader()

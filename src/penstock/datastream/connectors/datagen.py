@@ -69,10 +69,12 @@ class DataGeneratorSource(Source):
         return Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else Boundedness.BOUNDED
 
     def create_splits(self, parallelism: int) -> list[Split]:
-        left = parallelism if self.count is None else max(0, self.count - self.first)
-        parts = min(parallelism, left)
-        first = self.first
-        return [Split(str(i), (first + i, parts), (first + i, None)) for i in range(parts)]
+        parts = parallelism if self.count is None else min(parallelism, self.count)
+        return [
+            # The index from where reading begins is no part of the cut: a job goes on without it.
+            Split(str(i), (i, parts), (i + parts * len(range(i, self.first, parts)), None))
+            for i in range(parts)
+        ]
 
     def resume(self, stored: list[Split], current: list[Split]) -> list[Split]:
         """The same cuts; if there are more records now, those that were at their end go on."""
@@ -85,7 +87,7 @@ class DataGeneratorSource(Source):
     def starting_at(self, start: StartFrom) -> Source:
         """From the record with this index on."""
         if start.at_position is None:
-            return super().starting_at(start)
+            raise self.cannot_start(start, "give the index of a record")
         moved = copy.copy(self)
         moved.first = start.at_position
         return moved
@@ -115,13 +117,14 @@ class _GeneratorReader(SourceReader):
         index, started_at = position
         first, step = split.data
         now = _now_millis()
-        started_at = now if started_at is None else started_at
         stop = index + max_records * step
         if self._source.rate is not None:
-            started_at = _without_backlog(
-                started_at, now, (index - first) // step, self._source.rate / step
-            )
-            stop = min(stop, first + _due(now - started_at, self._source.rate / step) * step)
+            made, rate = (index - first) // step, self._source.rate / step
+            # As if those before the first had been made at this pace.
+            started_at = now - int(made * 1000 / rate) if started_at is None else started_at
+            started_at = _without_backlog(started_at, now, made, rate)
+            stop = min(stop, first + _due(now - started_at, rate) * step)
+        started_at = now if started_at is None else started_at
         if self._source.count is not None:
             stop = min(stop, self._source.count)
         indexes = range(index, max(index, stop), step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 
 from penstock.datastream.connectors.base import (
@@ -41,6 +42,7 @@ class NumberSequenceSource(Source):
             )
         self.start = start
         self.end = end
+        self.first = start
 
     @property
     def boundedness(self) -> Boundedness:
@@ -48,11 +50,15 @@ class NumberSequenceSource(Source):
 
     def create_splits(self, parallelism: int) -> list[Split]:
         ranges = even_ranges(self.start, self.end + 1, parallelism)
-        return [Split(str(i), r.stop, r.start) for i, r in enumerate(ranges)]
+        # Cut from the start, wherever reading begins: a job goes on in the same cuts without it.
+        return [
+            Split(str(i), (r.start, r.stop), min(max(self.first, r.start), r.stop))
+            for i, r in enumerate(ranges)
+        ]
 
     def resume(self, stored: list[Split], current: list[Split]) -> list[Split]:
         """The same cuts; with other bounds, positions would be in the wrong ones."""
-        if stored != current:
+        if [split.data for split in stored] != [split.data for split in current]:
             raise CheckpointMismatchError.other_source(
                 f"a sequence from {self.start} to {self.end}", "keep the bounds"
             )
@@ -61,8 +67,10 @@ class NumberSequenceSource(Source):
     def starting_at(self, start: StartFrom) -> Source:
         """From this number on."""
         if start.at_position is None:
-            return super().starting_at(start)
-        return NumberSequenceSource(start.at_position, self.end)
+            raise self.cannot_start(start, "give a number")
+        moved = copy.copy(self)
+        moved.first = start.at_position
+        return moved
 
     def create_reader(self, context: InitContext) -> SourceReader:
         return _RangeReader()
@@ -70,5 +78,6 @@ class NumberSequenceSource(Source):
 
 class _RangeReader(SourceReader):
     def read(self, split: Split, position: int, max_records: int) -> ReadResult:
-        stop = min(split.data, position + max_records)
-        return ReadResult(list(range(position, stop)), stop, finished=stop >= split.data)
+        end = split.data[1]
+        stop = min(end, position + max_records)
+        return ReadResult(list(range(position, stop)), stop, finished=stop >= end)
