@@ -320,7 +320,11 @@ def test_files_go_while_a_running_job_s_checkpoint_is_looked_at(
 def test_tasks_may_run_as_another_user(
     job: StartJob, checkpoint: Path, tmp_path: Path, give_away: Any
 ) -> None:
-    give_away(checkpoint.glob("state/*"))
+    (splits,) = checkpoint.glob("sources/*/splits")
+    rows = splits.with_name("rows") / "part"
+    rows.parent.mkdir()
+    rows.touch()
+    give_away([*checkpoint.glob("state/*"), rows.parent, rows])
     running = job("position", 20)
     await_counts(tmp_path, 20)
     running.cancel().result(60)

@@ -66,7 +66,8 @@ def check_owner(layout: CheckpointLayout, trusted: bool, fs_user: int | None = N
 
     `fs_user` is who owns what this user writes there, if that is known to be somebody else. The
     files in `state` do not count: on some clusters tasks run as another user than the driver, and
-    what belongs there is known by its digest.
+    what belongs there is known by its digest. Nor do rows of batch frames, which tasks write too
+    and nobody unpickles.
     """
     if trusted:
         return
@@ -99,9 +100,12 @@ def _has_signature(snapshot: Snapshot) -> bool:
 def _written_by_drivers(layout: CheckpointLayout) -> Iterator[str]:
     yield layout.root
     yield from _all_in(layout.epochs)
-    for name in os.listdir(layout.root):
-        if is_of_sources(name):
-            yield from _all_in(os.path.join(layout.root, name))
+    for name in filter(is_of_sources, os.listdir(layout.root)):
+        sources = os.path.join(layout.root, name)
+        yield sources
+        for vertex in os.listdir(sources):
+            place = os.path.join(sources, vertex)
+            yield from (place, os.path.join(place, "splits"))
 
 
 def _owner(path: str) -> int | None:

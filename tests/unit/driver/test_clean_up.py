@@ -232,7 +232,7 @@ def _vertex(subtasks: Any) -> VertexState:
 
 def test_whatever_happened(tmp_path_factory: Any) -> None:
     Histories.directories = tmp_path_factory
-    Histories.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+    Histories.TestCase.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
     Histories.TestCase().runTest()
 
 

@@ -42,7 +42,7 @@ versions = st.lists(
 
 
 @settings(
-    max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(versions, st.booleans(), st.booleans(), st.sampled_from([1, 30, 1 << 20]))
 def test_newest_wins(tmp_path, changes, spilled, full, part_bytes):
@@ -147,7 +147,7 @@ events = st.one_of(
 
 
 @settings(
-    max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(st.lists(events, max_size=8), st.sampled_from([1, 60, 1 << 20]))
 def test_an_image_elsewhere_holds_what_the_files_lead_to(

@@ -174,7 +174,7 @@ def _print_details(manifest: Manifest, document: dict[str, Any]) -> None:
             "Written by": ", ".join(map(" ".join, manifest.written_by.items())) or None,
             "Size": f"{in_bytes(document['bytes'])} in {document['files']} files",
             "Sources": _sources(document) or None,
-            "Final": "the job has read its input to the end" if manifest.final else None,
+            "Final": _final(manifest),
             "Problem": document["problem"],
         }
     )
@@ -185,6 +185,12 @@ def _print_details(manifest: Manifest, document: dict[str, Any]) -> None:
     ]
     columns = ("operator", "parallelism", "max", "states")
     print_table(columns, rows, "No operator has state.")
+
+
+def _final(manifest: Manifest) -> str | None:
+    if manifest.drained:
+        return "event time was brought to its end for a savepoint"
+    return "the job has read its input to the end" if manifest.final else None
 
 
 def _sources(document: dict[str, Any]) -> str:
