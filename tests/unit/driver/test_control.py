@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -232,7 +233,10 @@ def test_a_path_too_long_for_a_socket(job: FakeJob, tmp_path: Path) -> None:
 
 def test_a_driver_with_many_open_files(job: FakeJob, tmp_path: Path) -> None:
     """Beyond what select() can name."""
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.ExitStack() as files:
+        files.callback(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (usual[1], usual[1]))
         for _ in range(1100):
             files.enter_context(open(os.devnull))
         server = ControlServer(job, str(tmp_path), "r")
