@@ -93,3 +93,15 @@ def test_bad_settings_are_no_fault_of_the_program(program: str, said: Any) -> No
     assert text == (
         "penstock: unknown option 'penstock.job-idd'; did you mean 'penstock.job-id'?\n"
     )
+
+
+def test_a_flag_behind_the_program_is_the_programs_own(
+    program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is easily put there by mistake, and would be missed in silence."""
+    assert main(["plan", program, "--format=svg", "--its", "own", "-o", "x"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("Job 'summing'")
+    assert f"--format, -o behind {program} goes to the program" in printed.err
+    assert main(["plan", "--format", "json", program, "--its", "own"]) == 0
+    assert "behind" not in capsys.readouterr().err

@@ -50,7 +50,20 @@ def launch_settings(arguments: argparse.Namespace) -> dict[str, str]:
     return settings
 
 
+def _warn_of_misplaced_flags(arguments: argparse.Namespace) -> None:
+    """A flag of ours behind the program would be missed in silence: a savepoint, for example."""
+    given = [argument.partition("=")[0] for argument in arguments.arguments]
+    misplaced = [flag for flag in dict.fromkeys(given) if flag in arguments.flags]
+    if misplaced:
+        print(
+            f"penstock: {', '.join(misplaced)} behind {arguments.program} goes to the program; "
+            "what is meant for penstock stands before it",
+            file=sys.stderr,
+        )
+
+
 def run(arguments: argparse.Namespace) -> int:
+    _warn_of_misplaced_flags(arguments)
     if arguments.json and not arguments.detached:
         raise InvalidArgumentError(
             "--json goes with --detached only: without it, what is printed is the program's own"
@@ -77,6 +90,7 @@ class _Captured(BaseException):
 
 
 def plan(arguments: argparse.Namespace) -> int:
+    _warn_of_misplaced_flags(arguments)
     if arguments.json:
         arguments.format = "json"
     found: list[Any] = []

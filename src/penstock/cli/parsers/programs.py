@@ -126,6 +126,8 @@ def _add_program(parser: Parser) -> None:
     parser.add_argument(
         "arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="the program's own"
     )
+    flags = (flag for action in parser._actions for flag in action.option_strings)
+    parser.set_defaults(flags=frozenset(flag for flag in flags if flag not in ("-h", "--help")))
 
 
 def _setting(text: str) -> tuple[str, str]:
