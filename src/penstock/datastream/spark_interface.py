@@ -14,8 +14,8 @@ from typing import Any
 from penstock import options
 from penstock.common.configuration import Configuration
 from penstock.driver.dependencies import Dependencies, class_paths, jars
+from penstock.driver.executor import Executor, MakeExecutor
 from penstock.driver.import_bundle import make_importable, make_packages_importable
-from penstock.driver.job import Executor, MakeExecutor
 from penstock.driver.local_executor import LocalExecutor
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.runtime.operators.sources import SparkSource
