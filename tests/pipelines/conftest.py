@@ -15,9 +15,11 @@ from penstock.common import Configuration
 from penstock.datastream import DataStream, StreamExecutionEnvironment
 from penstock.errors import PenstockError
 
+sys.path.insert(0, str(Path(__file__).parent / "shared"))
+from gated import SAVEPOINTS, StartJob, counts, open_gate
+
 # Classes that workers must find by name, as they find those of an installed package.
 _SHARED = Path(__file__).parent / "shared"
-sys.path.insert(0, str(_SHARED))
 
 MakeEnv = Callable[..., StreamExecutionEnvironment]
 
@@ -82,6 +84,24 @@ def restartable_env(make_env: MakeEnv, tmp_path: Path) -> MakeEnv:
         return make_env({**defaults, **(settings or {})})
 
     return make
+
+
+@pytest.fixture
+def job(restartable_env: MakeEnv, tmp_path: Path) -> StartJob:
+    """Starts the counting job of `gated`; the gate says how far it may read."""
+
+    def start(
+        gate: int = 10,
+        settings: dict[str, str] | None = None,
+        function: Any = None,
+        out: str = "out",
+    ) -> Any:
+        open_gate(tmp_path / "gate", gate)
+        env = restartable_env({SAVEPOINTS: str(tmp_path / "savepoints"), **(settings or {})})
+        counts(env, tmp_path / "gate", tmp_path / out, function)
+        return env.execute_async("counting")
+
+    return start
 
 
 @pytest.fixture
