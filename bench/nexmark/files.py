@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from bench.nexmark.generator import AUCTION, BID, PERSON, SCHEMA, Settings, blocks
 
-_FORMAT = 1
+_FORMAT = 2
 
 VIEWS = {
     PERSON: ("id", "name", "email_address", "credit_card", "city", "state", "date_time", "extra"),

@@ -6,8 +6,9 @@ the settings: the same ones give the same events. Works in blocks of columns, no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,48 +80,67 @@ class Settings:
     block: int = 50_000
     """Events that are made at once."""
 
+    @property
+    def blocks(self) -> int:
+        return -(-self.events // self.block)
 
-def blocks(settings: Settings) -> Iterator[pa.Table]:
-    """The stream in the order of arrival, in parts; a late event may be in the part behind."""
-    waiting, arrivals = SCHEMA.empty_table(), np.empty(0, np.int64)
-    for number, first in enumerate(range(0, settings.events, settings.block)):
-        last = min(first + settings.block, settings.events)
-        rng = np.random.default_rng([settings.seed, number])
-        made, arrive = _block(rng, first, last, settings)
-        table = pa.concat_tables([waiting, made]).combine_chunks()
-        arrivals = np.concatenate([arrivals, arrive])
+
+Chosen = Mapping[int, Sequence[str]]
+"""Columns by type of event. Others are not made, which leaves those as they are."""
+ALL: Chosen = dict.fromkeys((PERSON, AUCTION, BID), SCHEMA.names)
+
+
+def blocks(settings: Settings, chosen: Chosen = ALL) -> Iterator[pa.Table]:
+    """The stream in the order of arrival, in parts; a late event may be in a part behind."""
+    waiting = None
+    for number in range(settings.blocks):
+        table, arrivals = _block(settings, number, chosen)
+        if waiting is not None:
+            table = pa.concat_tables([waiting[0], table])
+            arrivals = np.concatenate([waiting[1], arrivals])
         order = np.argsort(arrivals, kind="stable")
         until = len(order)
-        if last < settings.events:
-            until = int(np.searchsorted(arrivals[order], _time_of(np.int64(last), settings)))
+        if number + 1 < settings.blocks:
+            end = _time_of(np.int64((number + 1) * settings.block), settings)
+            until = int(np.searchsorted(arrivals[order], end))
+        table = table.combine_chunks()
         yield table.take(pa.array(order[:until]))
-        waiting, arrivals = table.take(pa.array(order[until:])), arrivals[order[until:]]
+        waiting = table.take(pa.array(order[until:])), arrivals[order[until:]]
 
 
-def _block(
-    rng: np.random.Generator, first: int, last: int, settings: Settings
-) -> tuple[pa.Table, np.ndarray]:
+def _block(settings: Settings, number: int, chosen: Chosen) -> tuple[pa.Table, np.ndarray]:
     """Events by their number, and when each of them arrives."""
-    numbers = np.arange(first, last, dtype=np.int64)
+    first = number * settings.block
+    numbers = np.arange(first, min(first + settings.block, settings.events), dtype=np.int64)
     place = numbers % _ROUND
     kinds = np.where(place < _PEOPLE, PERSON, np.where(place < _PEOPLE + _AUCTIONS, AUCTION, BID))
-    parts, arrivals = [], []
-    for kind, make in ((PERSON, _people), (AUCTION, _auctions), (BID, _bids)):
+    names = [name for name in SCHEMA.names if any(name in asked for asked in chosen.values())]
+    parts, arrivals, order = [], [], []
+    for kind, asked in chosen.items():
         mine = numbers[kinds == kind]
         times = _time_of(mine, settings)
-        columns = make(rng, mine, times, settings)
-        columns |= {"event_type": pa.array(np.full(len(mine), kind, np.int8)), "date_time": times}
-        parts.append(pa.table({n: columns[n] for n in SCHEMA.names if n in columns}))
+        rng = np.random.default_rng([settings.seed, number, kind])
+        columns = _MAKERS[kind](rng, mine, times, settings)
+        columns |= {"event_type": np.full(len(mine), kind, np.int8), "date_time": times}
+        texts = Texts([settings.seed, number, kind])
+        made = {
+            name: column(texts, len(mine)) if callable(column) else column
+            for name, column in columns.items()
+            if name in asked
+        }
+        parts.append(pa.table({name: made[name] for name in names if name in made}))
         late = np.where(
             rng.random(len(mine)) < _DELAYED_SHARE,
             rng.integers(1, MOST_DELAY_MILLIS, len(mine), endpoint=True),
             0,
         )
         arrivals.append(times + late)
+        order.append(mine)
     # By number again, so that events of one millisecond arrive as they happened.
-    order = np.argsort(np.concatenate([numbers[kinds == kind] for kind in (PERSON, AUCTION, BID)]))
-    table = pa.concat_tables(parts, promote_options="default").select(SCHEMA.names).cast(SCHEMA)
-    return table.take(pa.array(order)), np.concatenate(arrivals)[order]
+    by_number = np.argsort(np.concatenate(order))
+    schema = pa.schema([SCHEMA.field(name) for name in names])
+    table = pa.concat_tables(parts, promote_options="default").select(names).cast(schema)
+    return table.take(pa.array(by_number)), np.concatenate(arrivals)[by_number]
 
 
 def _time_of(numbers: np.ndarray, settings: Settings) -> np.ndarray:
@@ -157,28 +177,28 @@ def _prices(rng: np.random.Generator, count: int) -> np.ndarray:
     return np.round(10.0 ** (rng.random(count) * 6) * 100).astype(np.int64)
 
 
-Columns = dict[str, pa.Array | np.ndarray]
+Columns = dict[str, Any]
+"""Numbers by column; or how to make a column of text, of so many values."""
 
 
 def _people(
     rng: np.random.Generator, numbers: np.ndarray, times: np.ndarray, settings: Settings
 ) -> Columns:
-    texts, count = Texts(rng), len(numbers)
     return {
         "id": _last_person(numbers) + FIRST_PERSON,
-        "name": texts.names(count),
-        "email_address": texts.emails(count),
-        "credit_card": texts.credit_cards(count),
-        "city": texts.cities(count),
-        "state": texts.states(count),
-        "extra": texts.filling(count, _PERSON_BYTES - 80),
+        "name": Texts.names,
+        "email_address": Texts.emails,
+        "credit_card": Texts.credit_cards,
+        "city": Texts.cities,
+        "state": Texts.states,
+        "extra": lambda texts, count: texts.filling(count, _PERSON_BYTES - 80),
     }
 
 
 def _auctions(
     rng: np.random.Generator, numbers: np.ndarray, times: np.ndarray, settings: Settings
 ) -> Columns:
-    texts, count = Texts(rng), len(numbers)
+    count = len(numbers)
     last = _last_person(numbers)
     seller = _mostly(
         rng, _HOT_SELLER_RATIO, last // _HOT_EVERY * _HOT_EVERY, _some_person(rng, last)
@@ -188,21 +208,20 @@ def _auctions(
     horizon = _AUCTIONS_IN_FLIGHT * _ROUND // _AUCTIONS * 1000 // settings.rate
     return {
         "id": _last_auction(numbers) + FIRST_AUCTION,
-        "item_name": texts.of_length(count, 3, 20),
-        "description": texts.of_length(count, 20, 100),
+        "item_name": lambda texts, count: texts.of_length("item", count, 3, 20),
+        "description": lambda texts, count: texts.of_length("description", count, 20, 100),
         "initial_bid": first_bid,
         "reserve": first_bid + _prices(rng, count),
         "expires": times + 1 + rng.integers(0, max(horizon * 2, 1), count),
         "seller": seller + FIRST_PERSON,
         "category": FIRST_CATEGORY + rng.integers(0, _CATEGORIES, count),
-        "extra": texts.filling(count, _AUCTION_BYTES - 120),
+        "extra": lambda texts, count: texts.filling(count, _AUCTION_BYTES - 120),
     }
 
 
 def _bids(
     rng: np.random.Generator, numbers: np.ndarray, times: np.ndarray, settings: Settings
 ) -> Columns:
-    texts, count = Texts(rng), len(numbers)
     last, people = _last_auction(numbers), _last_person(numbers)
     auction = _mostly(
         rng, _HOT_AUCTION_RATIO, last // _HOT_EVERY * _HOT_EVERY, _some_auction(rng, last)
@@ -210,12 +229,14 @@ def _bids(
     # The second of its hundred, so that hot bidders are not the hot sellers.
     hot_bidder = people // _HOT_EVERY * _HOT_EVERY + 1
     bidder = _mostly(rng, _HOT_BIDDER_RATIO, hot_bidder, _some_person(rng, people))
-    channel, url = texts.channels(count)
     return {
         "auction": auction + FIRST_AUCTION,
         "bidder": bidder + FIRST_PERSON,
-        "price": _prices(rng, count),
-        "channel": channel,
-        "url": url,
-        "extra": texts.filling(count, _BID_BYTES - 32),
+        "price": _prices(rng, len(numbers)),
+        "channel": Texts.channels,
+        "url": Texts.urls,
+        "extra": lambda texts, count: texts.filling(count, _BID_BYTES - 32),
     }
+
+
+_MAKERS = {PERSON: _people, AUCTION: _auctions, BID: _bids}
