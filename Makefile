@@ -1,13 +1,13 @@
 # Every target sets up what it needs; see `make help`.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test check bench bench-peers clean
 
 VENV  := .venv
 PY    := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## Make .venv with everything in it, and see to Java
 	@bash scripts/ensure_java.sh
@@ -30,6 +30,9 @@ check: setup  ## Lint, formatting, types, layers
 
 bench: setup  ## Run the benchmarks
 	@$(PY) -m bench
+
+bench-peers: setup  ## The same programs on Penstock and its peers, side by side
+	@$(PY) -m bench.peers $(ARGS)
 
 clean:  ## Remove what the targets made, .venv included
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .bench .demo

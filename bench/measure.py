@@ -71,12 +71,16 @@ def median(values: Iterable[float]) -> float:
     return statistics.median(values)
 
 
-def run(call: str, params: Params, timeout: float = _TIMEOUT) -> Result:
+def run(
+    call: str, params: Params, timeout: float = _TIMEOUT, python: str = sys.executable
+) -> Result:
     """Run ``module:function`` with `params` in a process of its own; what it returned."""
     with scratch() as directory:
-        process = start(call, {"scratch": str(directory), **params}, directory)
+        process = start(call, {"scratch": str(directory), **params}, directory, python)
         try:
             process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise ContenderFailed(f"{call} had not ended after {timeout:.0f} s") from None
         finally:
             kill(process)
         return result_of(call, directory, process)
@@ -92,7 +96,9 @@ def scratch() -> Any:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def start(call: str, params: Params, directory: Path) -> subprocess.Popen[bytes]:
+def start(
+    call: str, params: Params, directory: Path, python: str = sys.executable
+) -> subprocess.Popen[bytes]:
     """Start a contender, in a process group of its own."""
     order = {"call": call, "params": params, "out": str(directory / "result.json")}
     # This checkout, whichever one is installed.
@@ -100,13 +106,13 @@ def start(call: str, params: Params, directory: Path) -> subprocess.Popen[bytes]
     environment = {
         **os.environ,
         "PYTHONPATH": path,
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
         "SPARK_LOCAL_DIRS": str(directory),
         "TMPDIR": str(directory),
     }
     with open(directory / "log", "ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "bench.child"],
+            [python, "-m", "bench.child"],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
