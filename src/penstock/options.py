@@ -422,6 +422,22 @@ WINDOW_SLICES = _option(
     "Put sliding windows of an AggregateFunction together from slices as long as the slide, by its "
     "merge(). False keeps each window by itself, and merge() is not called.",
 )
+PROFILE = _option(
+    "penstock.profile.enabled",
+    _BOOLEAN,
+    False,
+    "Note what tasks spend their time on, and write it when the job ends: per operator, and as a "
+    "flame graph.",
+)
+PROFILE_DIR = _option(
+    "penstock.profile.dir",
+    _STRING,
+    "penstock-profile",
+    "Directory of profiles, on the driver's machine; each job has one of its name in it.",
+)
+PROFILE_INTERVAL = _option(
+    "penstock.profile.interval", _DURATION, 5, "Time between two looks at a profiled task."
+)
 SPARK_MASTER = _option(
     "penstock.spark.master", _STRING, "local[*]", "Spark master, if no session is running yet."
 )

@@ -128,6 +128,8 @@ class EpochLoop:
         """What Spark reads from, if it is the engine."""
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
+        self.acknowledged: Callable[[list[Acknowledgement], float], None] | None = None
+        """Is told of each epoch that was run, and for how long, before it is judged."""
 
     def recover(self) -> None:
         """Repeat what may be missing after the last commit."""
@@ -229,6 +231,8 @@ class EpochLoop:
         steps = {"order": time.perf_counter() - started}
         acknowledgements = execute(order)
         steps["run"] = time.perf_counter() - started - steps["order"]
+        if self.acknowledged is not None:
+            self.acknowledged(acknowledgements, steps["run"])
         verdict = judge(self.plan, acknowledgements, called)
         if verdict.error is not None:
             raise verdict.error

@@ -31,6 +31,7 @@ from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
 from penstock.driver.executor import Executor, MakeExecutor
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
+from penstock.driver.profiling import Profiling, sampling_seconds
 from penstock.driver.restarts import RestartPolicy, policy_for
 from penstock.driver.savepoints import Savepoints, blank_manifest, requested_directory
 from penstock.driver.side_inputs import SideInputs, side_inputs_of
@@ -125,6 +126,7 @@ class Job:
         self._log = CheckpointLog(self._fs, self.layout)
         self._stops = StopRequests(self.name, self._savepoints, self._wake)
         self._announcement = Announcement(self)
+        self._profiling = Profiling(configuration, self.name)
 
     @property
     def keeps_checkpoints(self) -> bool:
@@ -134,6 +136,7 @@ class Job:
     def run(self) -> JobExecutionResult:
         """Run to the end, restarts included. Raises what ended it if it was not success."""
         started = time.monotonic()
+        self._profiling.begin()
         if self._temporary:
             os.mkdir(self._directory, 0o700)
         failure: BaseException | None = None
@@ -148,6 +151,7 @@ class Job:
             self._savepoints.close(self.status.name)
             if self._temporary:
                 shutil.rmtree(self._directory, ignore_errors=True)
+            self._profiling.end()
             self._stops.answer(self.status)
             # Not before the lease is given back: who waits for the end may start the job again.
             self._announcement.end(failure)
@@ -219,6 +223,7 @@ class Job:
             parameters={**configuration.to_dict(), **self._parameters},
             cached_files={file.name: file.path for file in cached_files(configuration)},
             watermark_interval=0 if batch else interval,
+            profile_interval=sampling_seconds(configuration),
         )
         plan = translate(self._nodes, self._defaults, settings, stored)
         if settings.batch:
@@ -274,6 +279,7 @@ class Job:
                 self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
             )
             loop.transform = keeper.transform
+            self._profiling.attach(loop)
             settled = partial(_settled, loop, blank_manifest(plan), time.monotonic())
             self._savepoints.begin(settled, keeper.holding)
             self.status = JobStatus.RUNNING
@@ -389,6 +395,7 @@ class Job:
 
     def _on_epoch(self, report: EpochReport) -> None:
         self.reports.append(report)
+        self._profiling.committed(report)
         self.restarted_by = None
         del self.reports[:-1000]
         for listener in self._listeners:

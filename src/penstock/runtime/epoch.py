@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from penstock.runtime.profiling.samples import TaskProfile
+
 
 @dataclass(frozen=True)
 class EpochOrder:
@@ -101,6 +103,8 @@ class Acknowledgement:
     seconds: float = 0.0
     freeze_edges: list[int] = field(default_factory=list)
     """Edges whose records turned out to be changeable: the epoch must be run again."""
+    profile: TaskProfile | None = None
+    """What the task spent its time on, if the job is profiled: with one of its subtasks."""
     error: bytes | None = None
     """A pickled exception: the epoch failed here."""
 

@@ -105,6 +105,8 @@ class JobSettings:
     """Milliseconds between two periodic watermarks; 0 if there are to be none."""
     fork: str = ""
     """Names the beginning from a savepoint, in the job's directory, if there was one."""
+    profile_interval: float = 0.0
+    """Seconds between two samples of what a task does; 0 if none are taken."""
 
 
 @dataclass(frozen=True)

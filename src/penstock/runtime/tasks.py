@@ -33,6 +33,9 @@ from penstock.runtime.payload import (
     read_header,
 )
 from penstock.runtime.physical import PhysicalPlan, Vertex
+from penstock.runtime.profiling.recorder import Recorder
+from penstock.runtime.profiling.sampler import sampler
+from penstock.runtime.profiling.samples import TaskProfile
 from penstock.runtime.vertex_task import VertexTask
 from penstock.runtime.writers import ChangeableRecords
 
@@ -196,6 +199,7 @@ class _Attempt:
         return found
 
     def run(self, work: Callable[[], Iterator[None]]) -> Iterator[list[Row]]:
+        recorder = self._watched()
         try:
             for _ in work():
                 if self._ready() >= _HAND_OVER_BYTES or len(self.passing) >= 64:
@@ -210,9 +214,37 @@ class _Attempt:
             acknowledgements = [self._failed(freeze=found.edge)]
         except (Exception, SystemExit) as error:
             acknowledgements = [self._failed(error=error)]
+        finally:
+            if recorder is not None:
+                sampler().unwatch(recorder)
+        if recorder is not None and acknowledgements:
+            acknowledgements[0].profile = self._profile(recorder)
         rows = self._rows()
         rows.extend(self._acknowledge(a) for a in acknowledgements)
         yield rows
+
+    def _watched(self) -> Recorder | None:
+        """Whoever notes what this task does, if the job is profiled."""
+        interval = self._plan.settings.profile_interval
+        if not interval or not self._vertices:
+            return None
+        recorder = Recorder(
+            _Attempt.run.__code__,
+            lambda: [task.attribution for task in list(self._tasks.values())],
+            self._at,
+        )
+        sampler().watch(recorder, interval)
+        return recorder
+
+    def _profile(self, recorder: Recorder) -> TaskProfile:
+        for task in self._tasks.values():
+            if task.counts is not None:
+                recorder.profile.count(task.counts.take())
+        return recorder.profile
+
+    def _at(self) -> tuple[int, str | None]:
+        vertex = self._current or self._vertices[0]
+        return vertex.index, vertex.operators[0].uid
 
     def _ready(self) -> int:
         return sum(task.outbox.bytes for task in self._tasks.values())

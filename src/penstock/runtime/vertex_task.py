@@ -52,6 +52,7 @@ from penstock.runtime.physical import (
     Vertex,
 )
 from penstock.runtime.plan_file import copied
+from penstock.runtime.profiling.counting import RecordCounts
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.side_inputs import TaskSideInput
 from penstock.runtime.stopping import is_stopped
@@ -120,20 +121,21 @@ class VertexTask:
             )
             for index in vertex.outputs
         }
-        self._attribution = Attribution(vertex.operators[0])
+        self.counts = RecordCounts() if plan.settings.profile_interval else None
+        self.attribution = Attribution(vertex.operators[0])
         for described in vertex.operators:
             for output in described.outputs:
                 if output.edge is not None:
-                    self._attribution.of_object(described, self._writers[output.edge])
+                    self.attribution.of_object(described, self._writers[output.edge])
         for edge in edges.values():
-            self._attribution.of_edge(edge, edge.partitioning)
+            self.attribution.of_edge(edge, edge.partitioning)
         incoming = (*vertex.inputs, *vertex.feedback)
         self._input_indexes = {index: plan.edges[index].input_index for index in incoming}
         self._selectors: dict[int, Callable[[Any], Any]] = {}
         for index in vertex.inputs:
             partitioning = copied(plan.edges[index].partitioning)
             if isinstance(partitioning, ByKey):
-                self._attribution.of_edge(plan.edges[index], partitioning)
+                self.attribution.of_edge(plan.edges[index], partitioning)
                 self._selectors[index] = key_selector(partitioning)
         self.keyed_state = (
             self._make_keyed_state(vertex.operators[0].uid) if self._selectors else None
@@ -413,8 +415,10 @@ class VertexTask:
                 raise explained(error, place_of(described)) from error
             opened[index].time = host.time
             opened[index].pass_on = self._passing_on(described, opened)
-            self._attribution.of_operator(described, opened[index])
-            self._attribution.of_object(described, checkpoints[index])
+            self.attribution.of_operator(described, opened[index])
+            self.attribution.of_object(described, checkpoints[index])
+            if self.counts is not None and index > 0:
+                self.counts.of(described.uid, opened[index])
         self.operators = [opened[i] for i in range(len(opened))]
         self.contexts = [contexts[i] for i in range(len(contexts))]
         self.checkpoints = [checkpoints[i] for i in range(len(checkpoints))]
@@ -527,7 +531,7 @@ class VertexTask:
         call = type_info.converter()
         if call is None:
             return emit, run
-        self._attribution.of_callable(described, call, emit)
+        self.attribution.of_callable(described, call, emit)
 
         def convert(value: Any) -> None:
             emit(call(value))
@@ -540,7 +544,7 @@ class VertexTask:
 
     def explain(self, error: BaseException) -> PenstockError:
         """The error with the operator and the user's line that it belongs to."""
-        return self._attribution.explain(error)
+        return self.attribution.explain(error)
 
     # State
 
