@@ -16,6 +16,7 @@ from bench import (
     report,
     restart,
     savepoints,
+    scaling,
     state_scale,
     timers,
     windows,
@@ -30,6 +31,7 @@ _BENCHMARKS: dict[str, Callable[[Options], Report]] = {
     "state_scale": state_scale.measure,
     "restart": restart.measure,
     "savepoints": savepoints.measure,
+    "scaling": scaling.measure,
 }
 _RESULTS = Path(__file__).parent / "results"
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.plots import Plot
+
 _ROOT = Path(__file__).resolve().parent.parent
 _TIMEOUT = 1800.0
 _LOG_LINES = 25
@@ -61,6 +63,7 @@ class Report:
     goals: list[Goal] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     raw: Any = None
+    plots: list[Plot] = field(default_factory=list)
 
 
 class ContenderFailed(RuntimeError):

@@ -436,7 +436,7 @@ PROFILE_DIR = _option(
     "Directory of profiles, on the driver's machine; each job has one of its name in it.",
 )
 PROFILE_INTERVAL = _option(
-    "penstock.profile.interval", _DURATION, 5, "Time between two looks at a profiled task."
+    "penstock.profile.interval", _DURATION, 10, "Time between two looks at a profiled task."
 )
 SPARK_MASTER = _option(
     "penstock.spark.master", _STRING, "local[*]", "Spark master, if no session is running yet."

@@ -136,11 +136,11 @@ class Job:
     def run(self) -> JobExecutionResult:
         """Run to the end, restarts included. Raises what ended it if it was not success."""
         started = time.monotonic()
-        self._profiling.begin()
         if self._temporary:
             os.mkdir(self._directory, 0o700)
         failure: BaseException | None = None
         try:
+            self._profiling.begin()
             self._run()
         except BaseException as error:
             with self._stops.lock:

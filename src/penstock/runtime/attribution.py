@@ -7,8 +7,8 @@ profile whose time it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from types import CodeType, FrameType
+from collections.abc import Callable, Iterable, Mapping
+from types import CodeType
 from typing import Any, NamedTuple
 
 from penstock.errors import PenstockError, UserFunctionError, user_line
@@ -79,22 +79,21 @@ class Attribution:
         found = self._head
         trace = error.__traceback__
         while trace is not None:
-            owner = self._owner_in(trace.tb_frame)
+            owner = self._owner_in(trace.tb_frame.f_locals)
             found = found if owner is None else owner.place
             trace = trace.tb_next
         return found
 
-    def operator_in(self, frame: FrameType) -> str | None:
-        """The uid of the operator that one of our frames works for, if it tells."""
-        owner = self._owner_in(frame)
+    def operator_in(self, held: Mapping[str, Any]) -> str | None:
+        """The uid of the operator that one of our frames works for, if its locals tell."""
+        owner = self._owner_in(held)
         return None if owner is None else owner.operator
 
     def operator_calling(self, code: CodeType) -> str | None:
         """The uid of the only operator that calls a user's function."""
         return self._codes.get(code)
 
-    def _owner_in(self, frame: FrameType) -> _Owner | None:
-        held = frame.f_locals
+    def _owner_in(self, held: Mapping[str, Any]) -> _Owner | None:
         found = self._objects.get(id(held.get("self")))
         if "call" in held:
             found = self._callables.get((id(held["call"]), _id(held.get("emit"))), found)

@@ -52,7 +52,7 @@ from penstock.runtime.physical import (
     Vertex,
 )
 from penstock.runtime.plan_file import copied
-from penstock.runtime.profiling.counting import RecordCounts
+from penstock.runtime.profiling.counting import RecordCounts, told_by
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.side_inputs import TaskSideInput
 from penstock.runtime.stopping import is_stopped
@@ -417,7 +417,7 @@ class VertexTask:
             opened[index].pass_on = self._passing_on(described, opened)
             self.attribution.of_operator(described, opened[index])
             self.attribution.of_object(described, checkpoints[index])
-            if self.counts is not None and index > 0:
+            if self.counts is not None and index > 0 and told_by(self.vertex, index) is None:
                 self.counts.of(described.uid, opened[index])
         self.operators = [opened[i] for i in range(len(opened))]
         self.contexts = [contexts[i] for i in range(len(contexts))]

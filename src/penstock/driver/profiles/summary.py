@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.driver.profiles.collected import CollectedProfile
 from penstock.runtime.physical import PhysicalPlan
+from penstock.runtime.profiling.counting import told_by
 from penstock.runtime.profiling.samples import NOT_WORK, OPERATOR, Spot
 
 Folded = dict[tuple[str, ...], int]
@@ -120,7 +121,11 @@ def _operators(profile: CollectedProfile) -> Iterator[OperatorTime]:
     labels = _labels(profile.plan)
     for vertex in profile.plan.vertices:
         subtasks = len(profile.subtasks.get(vertex.uid, ()))
-        for operator in vertex.operators:
+        records: list[int] = []
+        for index, operator in enumerate(vertex.operators):
+            alike = told_by(vertex, index)
+            counted = profile.records.get(operator.uid, 0)
+            records.append(counted if alike is None else records[alike])
             yield OperatorTime(
                 operator.uid,
                 operator.name,
@@ -128,7 +133,7 @@ def _operators(profile: CollectedProfile) -> Iterator[OperatorTime]:
                 str(operator.location),
                 vertex.name,
                 subtasks,
-                profile.records.get(operator.uid, 0),
+                records[index],
             )
 
 

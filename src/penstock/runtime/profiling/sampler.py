@@ -3,15 +3,25 @@
 It needs the interpreter's lock to look, so a task is found where it gave the lock away. It would do
 that by itself wherever it waits for something, and for 5 ms nowhere else, which makes waiting look
 more frequent than it is; so the lock is asked for sooner while tasks are watched.
+
+For the same reason the lock may be lost between any two lines here. Frames of a thread that runs
+meanwhile are not safe to walk, so a whole stack is taken in one call, by iterators of C.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import random
 import sys
 import threading
 import time
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, chain, repeat, starmap
+from operator import getitem
+from types import FrameType
+from typing import Any
 
 from penstock.runtime.profiling.recorder import Recorder
 
@@ -81,11 +91,39 @@ class Sampler:
             return min((interval for _, interval in self._watched.values()), default=0.01)
 
     def _look(self, micros: int) -> None:
-        frames = sys._current_frames()
-        for thread, (recorder, _) in self._watched.items():
-            frame = frames.get(thread)
-            if frame is not None:
-                recorder.see(frame, micros)
+        with _without_collector():
+            for thread, (recorder, _) in self._watched.items():
+                if stack := stack_of(thread):
+                    recorder.see(stack, micros)
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Up to Python 3.11 it may begin within any call of C that makes an object, and call Python
+    code: the lock may then be lost with a frame half looked at."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+_getattr: Any = getattr  # its types are too many for a checker
+
+
+def stack_of(thread: int) -> list[FrameType]:
+    """The frames of a thread, the innermost first; none if it has ended."""
+    found: list[Any] = []
+    innermost = map(getitem, starmap(sys._current_frames, [()]), repeat(thread))
+    # What `getattr` makes of a frame and a name, of the result and the next name, and so on.
+    outward: Iterable[Any] = accumulate(chain(innermost, repeat("f_back")), _getattr)
+    with contextlib.suppress(AttributeError, KeyError):  # None has no `f_back`
+        found.extend(outward)
+    while found and found[-1] is None:
+        found.pop()
+    return found
 
 
 _sampler: Sampler | None = None
