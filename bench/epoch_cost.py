@@ -50,9 +50,7 @@ def measure(options: Options) -> Report:
 def contender(params: Params) -> Result:
     spark = session()
     wanted = params["cold_epochs"] + params["epochs"] + 1
-    env = environment(params, {"penstock.source.max-records-per-epoch": _RECORDS // PARALLELISM})
-    source = _SOURCES[params["kind"]](spark, env)
-    source.key_by(sensor_of).process(CountAndSum()).add_sink(CountingSink())
+    env = small_epochs(spark, params)
     ends: list[tuple[float, EpochReport]] = []
     env.add_epoch_listener(lambda report: ends.append((time.perf_counter(), report)))
     running = env.execute_async("epoch cost")
@@ -75,6 +73,14 @@ def contender(params: Params) -> Result:
             _jobs(spark)[-len(periods) :],
         ),
     }
+
+
+def small_epochs(spark: SparkSession, params: Params) -> Any:
+    """An environment with the job, which goes on for ever."""
+    env = environment(params, {"penstock.source.max-records-per-epoch": _RECORDS // PARALLELISM})
+    source = _SOURCES[params["kind"]](spark, env)
+    source.key_by(sensor_of).process(CountAndSum()).add_sink(CountingSink())
+    return env
 
 
 def _spark_source(spark: SparkSession, env: Any) -> Any:

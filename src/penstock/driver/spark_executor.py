@@ -179,16 +179,28 @@ class SparkExecutor:
     def _await_end(self, stopping: Callable[[], bool]) -> None:
         """Wait until the query ends by itself or a batch says that it shall."""
         query = self._query
-        try:
-            while query.isActive and not self._ended.wait(0.02):
-                if stopping() and not self._busy:
-                    self._ended.set()  # no batch would notice: there may be no data
-            if self._ended.is_set():
-                query.stop()
-            else:
+        over = threading.Event()
+        failed: list[StreamingQueryException] = []
+
+        def watch() -> None:
+            try:
                 query.awaitTermination()
-        except StreamingQueryException as error:
-            raise engine_error(error) from None
+            except StreamingQueryException as error:
+                failed.append(error)
+            except Exception:
+                pass  # Spark is gone, and with it the query
+            finally:
+                over.set()
+
+        # In a thread of its own: to ask the JVM again and again takes more time than most epochs.
+        threading.Thread(target=watch, name="penstock query", daemon=True).start()
+        while not over.is_set() and not self._ended.wait(0.02):
+            if stopping() and not self._busy:
+                self._ended.set()  # no batch would notice: there may be no data
+        if self._ended.is_set():
+            query.stop()
+        elif failed:
+            raise engine_error(failed[0]) from None
         if self._failure is not None:
             raise self._failure
 
