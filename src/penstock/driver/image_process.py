@@ -6,6 +6,7 @@ of a small state takes; a job with short epochs would pay that every few of them
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -70,7 +71,8 @@ class ImageProcess:
         return process
 
     def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
             process.stdin.write(line)
             process.stdin.flush()
@@ -94,7 +96,5 @@ class ImageProcess:
 def _close_pipes(process: subprocess.Popen[bytes]) -> None:
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            try:
+            with contextlib.suppress(BrokenPipeError):  # of what was not written any more
                 pipe.close()
-            except BrokenPipeError:
-                pass  # what was not written any more

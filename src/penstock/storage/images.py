@@ -1,8 +1,8 @@
 """Rewriting a subtask's files: into an image of its state, or segments into one.
 
-Run as ``python -m penstock.storage.images`` it takes jobs on stdin, each a line of JSON, and answers
-each by a line on stdout, so that a driver can leave the work to another process of low priority. It
-ends with its driver, when it has had no job for some time, and when one fails.
+Run as ``python -m penstock.storage.images`` it takes jobs on stdin, each a line of JSON, and
+answers each by a line on stdout, so that a driver can leave the work to another process of low
+priority. It ends with its driver, when it has had no job for some time, and when one fails.
 """
 
 from __future__ import annotations
