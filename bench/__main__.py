@@ -12,6 +12,7 @@ from rich.console import Console
 from bench import (
     epoch_cost,
     keyed_process,
+    latency,
     machine,
     report,
     restart,
@@ -28,6 +29,7 @@ _BENCHMARKS: dict[str, Callable[[Options], Report]] = {
     "windows": windows.measure,
     "timers": timers.measure,
     "epoch_cost": epoch_cost.measure,
+    "latency": latency.measure,
     "state_scale": state_scale.measure,
     "restart": restart.measure,
     "savepoints": savepoints.measure,

@@ -32,6 +32,7 @@ from penstock.driver.executor import Executor, MakeExecutor
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
 from penstock.driver.profiling import Profiling, sampling_seconds
+from penstock.driver.reading import adapts_length, epoch_length, most_records
 from penstock.driver.restarts import RestartPolicy, policy_for
 from penstock.driver.savepoints import Savepoints, blank_manifest, requested_directory
 from penstock.driver.side_inputs import SideInputs, side_inputs_of
@@ -217,7 +218,7 @@ class Job:
             local_dir=local_dir,
             state_backend=configuration.get(options.STATE_BACKEND),
             cache_entries=configuration.get(options.STATE_CACHE_ENTRIES),
-            max_records_per_epoch=configuration.get(options.MAX_RECORDS_PER_EPOCH),
+            max_records_per_epoch=most_records(configuration, self._adapts_length()),
             epoch_seconds=self._epoch_seconds(),
             batch=batch,
             parameters={**configuration.to_dict(), **self._parameters},
@@ -239,6 +240,10 @@ class Job:
             return False  # there is but one mode for loops
         sources = [node.operator for node in self._nodes if not node.inputs]
         return all(getattr(source, "bounded", True) for source in sources)
+
+    def _adapts_length(self) -> bool:
+        mode = self._checkpoints.get_checkpointing_mode()
+        return not self._is_batch() and adapts_length(self.configuration, mode)
 
     def _epoch_seconds(self) -> float:
         """An epoch is a checkpoint, so the checkpoint interval is how long an epoch reads."""
@@ -277,6 +282,7 @@ class Job:
                     self.configuration.get(options.SIDE_INPUT_MAX_ROWS),
                 ),
                 self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
+                epoch_length(self.configuration) if self._adapts_length() else None,
             )
             loop.transform = keeper.transform
             self._profiling.attach(loop)

@@ -103,12 +103,13 @@ class SourceFrames:
                 found[vertex.operators[0].uid] = rows.count()
         return found
 
-    def calls(self, to_all: bool = False) -> DataFrame:
+    def calls(self, to_all: bool = False, session: SparkSession | None = None) -> DataFrame:
         """The source stage of an epoch without a batch: calls only, to Python's sources or to
         Spark's as well."""
+        session = session or self._session
         spark = [v.parallelism for v in self._spark] if to_all else []
         subtasks = max([self._subtasks, *spark])
-        return self._as_calls(self._session.range(0, subtasks, 1, subtasks).toDF("value"))
+        return self._as_calls(session.range(0, subtasks, 1, subtasks).toDF("value"))
 
     def _as_calls(self, frame: DataFrame) -> DataFrame:
         return frame.mapInArrow(PythonSourceTask(self._shipped), ROW_SCHEMA)

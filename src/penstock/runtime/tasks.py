@@ -126,10 +126,16 @@ def _read_splits(plan: PhysicalPlan, vertex: Vertex, attempt: _Attempt) -> Itera
         reading = source.read_all(splits, order.skip, task.count)
     else:
         most, seconds = settings.max_records_per_epoch, settings.epoch_seconds
+        if order.most_records is not None:
+            most = min(most, order.most_records)
+        if order.read_seconds is not None:
+            seconds = min(seconds, order.read_seconds)
         reading = source.read(splits, most, order.skip, task.count, seconds)
     for read in reading:
         attempt.positions.setdefault(uid, {})[read.split.split_id] = read
         yield
+    if source.cut_off:
+        attempt.cut_off.add(vertex.index)
 
 
 def _position(uid: str, split: Split, order: EpochOrder) -> SplitPosition:
@@ -172,6 +178,8 @@ class _Attempt:
         self.token = secrets.token_hex(8)
         self.passing: list[Row] = []
         self.positions: dict[str, dict[str, SplitPosition]] = {}
+        self.cut_off: set[int] = set()
+        """The vertices whose sources might have read more."""
         self._plan = plan
         self._vertices = vertices
         self._tasks: dict[int, VertexTask] = {}
@@ -259,6 +267,7 @@ class _Attempt:
         acknowledgement = self.task(vertex.index).end()
         acknowledgement.consumed = self._consumed[vertex.index]
         acknowledgement.received = self._received[vertex.index]
+        acknowledgement.cut_off = vertex.index in self.cut_off
         for uid, positions in self.positions.items():
             if uid == vertex.operators[0].uid:
                 acknowledgement.positions = {

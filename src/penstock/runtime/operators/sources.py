@@ -69,6 +69,8 @@ class OpenPythonSource(OpenOperator):
         self.process = host.emit
         self._run = host.emit_run if self._time is None else self._time.run
         self._unfinished: set[str] | None = None
+        self.cut_off = False
+        """Whether the last reading was ended by a limit, not by the sources having no more."""
 
     def read(
         self,
@@ -85,6 +87,7 @@ class OpenPythonSource(OpenOperator):
         `count` is told of them.
         """
         began = time.monotonic()
+        self.cut_off = False
         unfinished = [split for split in splits if not split.finished]
         self._begin([split.split.split_id for split in unfinished])
         ready = [split for split in unfinished if not self._must_wait(split.split.split_id)]
@@ -101,8 +104,11 @@ class OpenPythonSource(OpenOperator):
                 count(len(result.records))
                 self._note(at)
                 yield at
-                if not result.records or result.paused or time.monotonic() > deadline:
+                if not result.records or result.paused:
                     break
+                if time.monotonic() > deadline:
+                    left = 0
+            self.cut_off = self.cut_off or (left <= 0 and not at.finished)
 
     def read_all(
         self, splits: list[SplitPosition], skip: bool, count: Callable[[int], None]
