@@ -62,7 +62,9 @@ def _check(results: dict[str, Result], size: _Size) -> None:
     for engine, result in results.items():
         assert result["records"] == rows, f"{engine} read {result['records']} of {rows} rows"
         taken = result["taken"]
-        assert taken[AVERAGED] == rows, f"{engine}: {taken[AVERAGED]} records in windows, not {rows}"
+        assert taken[AVERAGED] == rows, (
+            f"{engine}: {taken[AVERAGED]} records in windows, not {rows}"
+        )
         assert taken == results[_PYTHON]["taken"], f"{engine}: {taken}"
 
 

@@ -64,8 +64,8 @@ def column_key(graph: StreamGraph, edges: Edges, column: Any) -> str:
     name = spark_interface.name_of_field("key_by", frame, column)
     if name is None:
         raise InvalidArgumentError(
-            "key_by takes a Column that is a field of the records; compute the key in a map before: "
-            "map([..., column.alias('key')]).key_by('key')"
+            "key_by takes a Column that is a field of the records; compute the key in a map "
+            "before: map([..., column.alias('key')]).key_by('key')"
         )
     return name
 

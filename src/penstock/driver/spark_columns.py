@@ -30,7 +30,7 @@ from penstock.runtime.physical import PhysicalOperator
 
 _TIME, _START = "time", "start"
 _MILLIS = ("bigint", "int", "smallint", "tinyint")
-_EXCHANGE = "ShuffleExchangeExec"
+_EXCHANGE, _PREPARED = "ShuffleExchangeExec", "CoalesceExec"
 
 
 def tried(method: str, make: Any, *columns: Column) -> DataFrame:
@@ -93,42 +93,32 @@ def combined(frame: DataFrame, wanted: Combined, tasks: int) -> DataFrame:
     whole = frame.groupBy(*groups, _START).agg(
         *[partial.alias(name) for partial, name in zip(partials, names, strict=True)]
     )
-    return _first_half(whole) or whole.coalesce(tasks)
+    return _without_exchange(whole) or whole.coalesce(tasks)
 
 
-def _first_half(whole: DataFrame) -> DataFrame | None:
-    """The part of an aggregation that each task does on its own, without the exchange behind it.
+def _without_exchange(whole: DataFrame) -> DataFrame | None:
+    """The same aggregation within each task: what the tasks have of one key is merged in Python.
 
-    Partial results are merged in Python anyway. Only if the rows in between have the columns of the
-    result; else, as for sets, which are packed there, None.
+    None if it has no exchange, or not one that can be taken out.
     """
-    exchange = _find_exchange(whole._jdf.queryExecution().executedPlan())
-    if exchange is None:
-        return None
-    half = exchange.child()
-    schema = whole._jdf.schema()
-    if half.schema().length() != schema.length() or any(
-        not half.schema().apply(at).dataType().equals(schema.apply(at).dataType())
-        for at in range(schema.length())
-    ):
-        return None
-    session = whole.sparkSession
-    rows = session._jsparkSession.internalCreateDataFrame(half.execute(), schema, False)
-    return DataFrame(rows, session)
-
-
-def _find_exchange(plan: Any) -> Any:
-    """The only exchange of a plan without branches."""
-    found = None
-    while True:
-        if plan.getClass().getSimpleName() == _EXCHANGE:
-            if found is not None:
-                return None
-            found = plan
+    above: list[Any] = []
+    plan = whole._jdf.queryExecution().executedPlan()
+    while plan.getClass().getSimpleName() != _EXCHANGE:
+        above.append(plan)
         children = plan.children()
-        if children.size() != 1:
-            return found if children.size() == 0 else None
+        # Behind `prepared`, whose last step this is, there may be exchanges of the user's.
+        if children.size() != 1 or plan.getClass().getSimpleName() == _PREPARED:
+            return None
         plan = children.apply(0)
+    session = whole.sparkSession
+    utils = session.sparkContext._jvm.org.apache.spark.api.python.PythonUtils  # type: ignore[union-attr]
+    plan = plan.child()
+    for node in reversed(above):
+        plan = node.withNewChildren(utils.toSeq([plan]))
+    rows: Any = session._jsparkSession
+    return DataFrame(
+        rows.internalCreateDataFrame(plan.execute(), whole._jdf.schema(), False), session
+    )
 
 
 def _name(position: int) -> str:
