@@ -37,8 +37,8 @@ def measure(options: Options) -> Report:
     size = _SMOKE if options.smoke else _QUICK if options.quick else _DEFAULT
     found: dict[str, list[Result]] = {engine: [] for engine in _TITLES}
     for number in range(size.rounds):
-        for engine in _TITLES:
-            options.say(f"{_TITLES[engine]} (round {number + 1} of {size.rounds})")
+        for engine, title in _TITLES.items():
+            options.say(f"{title} (round {number + 1} of {size.rounds})")
             found[engine].append(_measured(engine, size))
         _check({engine: results[-1] for engine, results in found.items()}, size)
     return _report(found, size)
@@ -96,14 +96,16 @@ def _report(found: dict[str, list[Result]], size: _Size) -> Report:
     ]
     shares = [result["cpu_micros_by_process"] for result in found[_COLUMNS]]
     split = ", ".join(f"{part} {median(s[part] for s in shares):.2f}" for part in shares[0])
-    report.notes += [
-        f"Columnar lane: CPU µs/record: {split}.",
+    report.notes.append(f"Columnar lane: CPU µs/record: {split}.")
+    report.notes.append(
         f"Warm: {size.warm * data.ROWS_PER_FILE:,} rows after {size.cold * data.ROWS_PER_FILE:,} "
         f"to warm up, {size.files_per_epoch * data.ROWS_PER_FILE:,} an epoch; the input of the "
-        "benchmark of windows (steady keys).",
+        "benchmark of windows (steady keys)."
+    )
+    report.notes.append(
         "Results were compared: their number, the records in them, and a checksum over sensor, "
-        "count, average and end of window. Spark's are taken to the driver in every batch.",
-    ]
+        "count, average and end of window. Spark's are taken to the driver in every batch."
+    )
     return report
 
 

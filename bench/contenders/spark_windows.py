@@ -1,4 +1,4 @@
-"""Spark's own windowed aggregation over the same input, state in RocksDB, tuned as it fairly can be.
+"""Spark's own windowed aggregation over the same input, state in RocksDB, tuned fairly.
 
 In update mode, which lets Spark give results as they change, so that all are seen at the end; each
 is taken to the driver, where the last one of a key and window counts.

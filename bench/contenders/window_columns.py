@@ -1,4 +1,4 @@
-"""Windows by Penstock, with Columns and built-in aggregates: Spark combines before records leave."""
+"""Windows by Penstock, with Columns and built-in aggregates, which Spark combines."""
 
 from __future__ import annotations
 

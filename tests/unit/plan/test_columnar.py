@@ -187,7 +187,7 @@ def test_columns_make_the_records_of_the_source() -> None:
 def test_columns_on_one_of_two_branches() -> None:
     program = _Program()
     program.also(Map(len), program.source)
-    with pytest.raises(InvalidProgramError, match="'Source' .* is read by other operators too"):
+    with pytest.raises(InvalidProgramError, match=r"'Source' .* is read by other operators too"):
         program.windowed()
 
 

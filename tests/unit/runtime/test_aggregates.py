@@ -44,7 +44,8 @@ def test_all_of_them() -> None:
     found = _result(_ALL, *records)
 
     assert repr(found) == (
-        "Record(n=4, known=3, total=9, mean=3.0, low=1, high=4, low_by='z', high_by='x', distinct=2)"
+        "Record(n=4, known=3, total=9, mean=3.0, low=1, high=4, "
+        "low_by='z', high_by='x', distinct=2)"
     )
 
 
