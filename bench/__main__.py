@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import (
+    columnar,
     epoch_cost,
     keyed_process,
     latency,
@@ -27,6 +28,7 @@ from bench.measure import ContenderFailed, Options, Report
 _BENCHMARKS: dict[str, Callable[[Options], Report]] = {
     "keyed_process": keyed_process.measure,
     "windows": windows.measure,
+    "columnar": columnar.measure,
     "timers": timers.measure,
     "epoch_cost": epoch_cost.measure,
     "latency": latency.measure,

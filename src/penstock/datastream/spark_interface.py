@@ -114,6 +114,31 @@ def source_of_frame(frame: Any, record_type: Any, bounded: bool | None) -> Spark
     )
 
 
+def tried(method: str, make: Any, *columns: Any) -> Any:
+    """What Spark makes of columns, or an error that says what they were given to."""
+    columns_of = _lazily("penstock.driver.spark_columns")
+    return columns_of.tried(method, make, *columns)
+
+
+def name_of_field(method: str, frame: Any, column: Any) -> str | None:
+    """The name of the frame's own column that a Column is, None if it is computed."""
+    found: str | None = _lazily("penstock.driver.spark_columns").name_of_field(
+        method, frame, column
+    )
+    return found
+
+
+def check_time_column(frame: Any, column: Any) -> None:
+    """Refuse a Column that cannot give timestamps."""
+    columns_of = _lazily("penstock.driver.spark_columns")
+    kind = columns_of.tried("with_timestamp_assigner", frame.select, column).dtypes[0][1]
+    if columns_of.millis(frame, column) is None:
+        raise InvalidArgumentError(
+            "with_timestamp_assigner takes a Column of milliseconds (long) or of timestamps, got "
+            f"one of type {kind}; convert it, as in F.to_timestamp(...)"
+        )
+
+
 def spool_for(configuration: Configuration, schema: Any) -> tuple[str, Any]:
     """A directory for the rows of a result, gone when this process ends, and its Arrow schema."""
     parent = configuration.get(options.CHECKPOINT_DIR)

@@ -26,7 +26,7 @@ from penstock.driver.spark_calls import RepeatedCalls
 from penstock.driver.spark_checkpoint import prepare_spark
 from penstock.driver.spark_errors import engine_error
 from penstock.driver.spark_frames import SourceFrames
-from penstock.driver.spark_session import query_settings
+from penstock.driver.spark_session import python_command, query_settings
 from penstock.driver.spark_stages import (
     ORDER_PROPERTY,
     ROW_SCHEMA,
@@ -176,7 +176,9 @@ class SparkExecutor:
         with self._settings():
             loop.spark_sources = self._frames.names()
             prepare_spark(self._fs, self._layout, loop.base, loop.spark_sources, self._frames.named)
-            frame = self._stages(self._frames.streaming())
+            frame = self._frames.streaming()
+            if not self._frames.combines:
+                frame = self._stages(frame)
             writer = (
                 frame.writeStream.foreachBatch(self._on_batch(loop, stopping))
                 .option("checkpointLocation", self._layout.spark)
@@ -231,7 +233,7 @@ class SparkExecutor:
             self._busy = True
             try:
                 loop.close(
-                    partial(self._collect, _payloads_of(frame)),
+                    partial(self._collect, _payloads_of(self._combined(frame))),
                     batch,
                     self._offsets(batch),
                     final=self._batch,
@@ -288,6 +290,13 @@ class SparkExecutor:
                 continue
 
     # Both
+
+    def _combined(self, frame: DataFrame) -> DataFrame:
+        """A batch's frame with all stages; they are in it already if nothing is combined."""
+        if not self._frames.combines:
+            return frame
+        with python_command(self._session, self._python):
+            return self._stages(self._frames.of_batch(frame))
 
     def _stages(self, frame: DataFrame) -> DataFrame:
         for level in range(1, self._plan.levels + 1):

@@ -35,6 +35,8 @@ class PhysicalOperator:
     """Whether its records wait until the watermark has passed them."""
     side_inputs: tuple[SideInput, ...] = ()
     """The tables that its function may look at."""
+    lane: str | None = None
+    """Where its work is done, for explain; None if there is no choice in the plan."""
 
 
 @dataclass(frozen=True)

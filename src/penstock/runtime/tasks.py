@@ -21,6 +21,7 @@ from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.sources import (
     OpenPythonSource,
     PythonSource,
+    SourceRecords,
     SplitPosition,
     found_splits,
 )
@@ -151,17 +152,17 @@ def run_spark_source(
     vertex: Vertex,
     subtask: int,
     order: EpochOrder,
-    batches: Iterable[tuple[int, Iterable[object]]],
+    batches: Iterable[SourceRecords],
 ) -> Iterator[list[Row]]:
     """One subtask of a Spark source: its records come in batches, each with their number."""
     attempt = _Attempt(plan, [vertex], subtask, order)
 
     def work() -> Iterator[None]:
         task = attempt.task(vertex.index)
-        for count, batch in batches:
+        for count, timestamps, records in batches:
             task.count(count)
             if not order.skip:
-                task.run(batch)
+                task.run_stamped(timestamps, records)
             yield
 
     return attempt.run(work)

@@ -224,6 +224,12 @@ class VertexTask:
             scope.key = NO_KEY
         self._runs[edge](records)
 
+    def run_stamped(self, timestamps: list[Any] | None, records: Iterable[Any]) -> None:
+        """Work through records that came by another way than `consume`."""
+        if timestamps is not None:
+            records = stamped(timestamps, records, self._scope)
+        self.run(records)
+
     def _control(self, controls: list[Control]) -> None:
         head = self.operators[0]
         for control in controls:
