@@ -155,6 +155,15 @@ class Source(ABC):
         return self.create_splits(parallelism)
 
     @property
+    def splits_at_once(self) -> int | None:
+        """Among how many splits a subtask divides an epoch's records.
+
+        None: among all it has, so that none waits for another. A source whose reader pays for
+        going from one split to the other says how many; the rest wait until one has been read.
+        """
+        return None
+
+    @property
     def discovery_interval(self) -> float | None:
         """For a source that never ends: after how many seconds to look for further splits.
 
