@@ -89,14 +89,16 @@ class ReadResult:
 
     `timestamps`, if given, has one entry per record, in milliseconds. `finished` says that the
     split has no more records, now or later; `paused`, that there are no more for now, so that the
-    split is not asked again in this epoch (an empty result says that by itself).
+    split is not asked again in this epoch (an empty result says that by itself). With `count`, the
+    number of records, they may be any iterable: they are gone through at most once.
     """
 
-    records: list[Any]
+    records: Any
     position: Any
     finished: bool = False
     timestamps: list[int] | None = None
     paused: bool = False
+    count: int | None = None
 
 
 class SourceReader(ABC):

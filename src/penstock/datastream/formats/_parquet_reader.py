@@ -56,6 +56,9 @@ class Layout:
 
     columns: Sequence[Column]
     make_records: Callable[[list[list[Any]]], Iterable[Any]]
+    one_by_one: bool
+    """Whether each may be made when it is wanted, which saves memory. Not if the user's code makes
+    them: its errors are to be the source's."""
 
 
 class ParquetFormat(Protocol):
@@ -89,12 +92,12 @@ class ParquetReader(SourceReader):
         part: RowGroups = split.data
         at = self._at(split.split_id, part, position or (part.start, 0))
         try:
-            records = at.take(min(max_records, self._format.rows_at_once))
+            count, records = at.take(min(max_records, self._format.rows_at_once))
         except _UNREADABLE as error:
             raise FileAccessError.unreadable(part.path, error) from error
         if at.finished:
             self._forget(split.split_id)
-        return ReadResult(records, at.position, finished=at.finished)
+        return ReadResult(records, at.position, finished=at.finished, count=count)
 
     def close(self) -> None:
         for split in list(self._open):
@@ -150,10 +153,10 @@ class _OpenPart:
     def finished(self) -> bool:
         return self._group >= self._end
 
-    def take(self, most: int) -> list[Any]:
-        """Up to so many records; none only at the end."""
+    def take(self, most: int) -> tuple[int, Iterable[Any]]:
+        """Up to so many records, and their number; none only at the end."""
         if self.finished:
-            return []
+            return 0, ()
         if self._file is None:
             self._open_group()
         while self._decoded is None or self._taken >= self._decoded.num_rows:
@@ -170,7 +173,8 @@ class _OpenPart:
             self._texts.judge(self._names, self._rows)
             self._group, self._row = self._group + 1, 0
             self._to_rows()
-        return list(self._layout.make_records(values))
+        records = self._layout.make_records(values)
+        return count, records if self._layout.one_by_one else list(records)
 
     def _to_rows(self) -> None:
         """To the next row group that has rows."""

@@ -97,7 +97,8 @@ class ParquetRecords(_ParquetFormat):
         found = _found(path, schema, names, case_sensitive=True)
         if missing := [name for name in names if found[name] is None]:
             raise FileAccessError.no_column(path, missing, schema.names)
-        return Layout([Column(name) for name in names], self._maker(names))
+        plain = self._record_type in (None, tuple, dict)
+        return Layout([Column(name) for name in names], self._maker(names), one_by_one=plain)
 
     def _maker(self, names: tuple[str, ...]) -> RecordMaker:
         return RecordMaker(names, self._record_type)
@@ -142,7 +143,7 @@ class ParquetColumnarRowInputFormat(_ParquetFormat):
             if stored is not None and not fits(declared, schema.field(stored).type):
                 raise FileAccessError.other_type(path, name, declared, schema.field(stored).type)
             columns.append(Column(stored, conversion(declared, self._utc)))
-        return Layout(columns, RecordMaker(tuple(names), Row))
+        return Layout(columns, RecordMaker(tuple(names), Row), one_by_one=True)
 
 
 def _found(

@@ -99,7 +99,7 @@ class OpenPythonSource(OpenOperator):
             deadline = began + seconds * min(number / sharing, 1)
             while left > 0 and not at.finished:
                 result = self._reader.read(at.split, at.position, min(left, _CHUNK))
-                found = len(result.records)
+                found = len(result.records) if result.count is None else result.count
                 if not skip and found:
                     self._emit(at.split.split_id, result)
                 at = SplitPosition(at.split, result.position, result.finished)
