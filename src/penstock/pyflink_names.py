@@ -56,7 +56,6 @@ ABSENT_MODULES = {
     "client such as pika, with from_source and sink_to",
     "penstock.datastream.formats.orc": "its writer is a Java class; use "
     "stream.to_spark().write.orc(path), or env.from_spark(spark.read.orc(path)) to read",
-    "penstock.datastream.formats.parquet": later("G3"),
     "penstock.dataset": "Flink has given the DataSet API up; use penstock.datastream in "
     "RuntimeExecutionMode.BATCH",
     "penstock.fn_execution": "it is the inside of PyFlink's workers; functions run in Spark's here",
@@ -87,6 +86,9 @@ ABSENT_NAMES = {
     },
     "penstock.datastream.formats.csv": dict.fromkeys(
         ("CsvBulkWriters", "CsvReaderFormat", "CsvSchema", "CsvSchemaBuilder"), _CSV_FILES
+    ),
+    "penstock.datastream.formats.parquet": dict.fromkeys(
+        ("AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters"), later("G3")
     ),
     "penstock.datastream.functions": {
         "FunctionWrapper": _INTERNAL + "pass a callable or a function class",

@@ -15,7 +15,7 @@ from penstock.graph.stream_graph import Edge, StreamGraph
 from penstock.runtime.operators.columns import ColumnFilter, ColumnMap, ColumnOperator
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.operators.timestamps import AssignTime
-from penstock.runtime.records import RecordMaker, ValueMaker
+from penstock.datastream._records import RecordMaker, ValueMaker
 
 __all__ = [
     "check_time",

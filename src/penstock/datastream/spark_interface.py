@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock import options
 from penstock.common.configuration import Configuration
+from penstock.datastream._records import RecordMaker
 from penstock.driver.dependencies import Dependencies, class_paths, jars
 from penstock.driver.executor import Executor, MakeExecutor
 from penstock.driver.import_bundle import make_importable, make_packages_importable
@@ -20,7 +21,6 @@ from penstock.driver.local_executor import LocalExecutor
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.physical import PhysicalPlan
-from penstock.runtime.records import RecordMaker
 from penstock.storage.filesystem import filesystem_for
 
 _log = logging.getLogger("penstock")

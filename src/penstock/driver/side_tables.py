@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.datastream._records import RecordMaker
 from penstock.datastream.side_input import SideInput
 from penstock.errors import InvalidArgumentError, SideInputError
-from penstock.runtime.records import RecordMaker
 from penstock.runtime.side_inputs import Content
 
 _KINDS = "a Spark or pandas DataFrame, an Arrow table or a list of rows"

@@ -124,6 +124,34 @@ class FileAccessError(PenstockError, OSError):
         )
 
     @classmethod
+    def not_parquet(cls, path: str, cause: BaseException) -> FileAccessError:
+        return cls(
+            f"{path} is not a Parquet file: {cause}; read only such files, and those of a watched "
+            "folder when they are whole"
+        )
+
+    @classmethod
+    def no_column(cls, path: str, missing: list[str], there: list[str]) -> FileAccessError:
+        return cls(
+            f"{path} has no column {', '.join(missing)}; it has {', '.join(there)}; read these, or "
+            "leave out files that are different"
+        )
+
+    @classmethod
+    def several_columns(cls, path: str, column: str, found: list[str]) -> FileAccessError:
+        return cls(
+            f"{path} has several columns for {column}: {', '.join(found)}; name the column as the "
+            "file does, or rename one"
+        )
+
+    @classmethod
+    def other_type(cls, path: str, column: str, declared: object, found: object) -> FileAccessError:
+        return cls(
+            f"column {column} of {path} is declared as {declared!r} and has the type {found}; "
+            "declare it as it is"
+        )
+
+    @classmethod
     def unwritable(cls, path: str, cause: BaseException) -> FileAccessError:
         return cls(
             f"cannot write to {path}: {type(cause).__name__}: {cause}; check that it is a "

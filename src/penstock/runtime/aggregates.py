@@ -15,7 +15,7 @@ from typing import Any
 from penstock.datastream.functions import AggregateFunction
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.fields import Field, getter
-from penstock.runtime.records import record_class
+from penstock.datastream._records import record_class
 
 Step = Callable[[Any, Any], Any]
 """From a part of an accumulator and a record to the part with the record in it."""

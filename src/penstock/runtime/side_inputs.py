@@ -7,10 +7,10 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from penstock.datastream._records import RecordMaker
 from penstock.datastream.side_input import SideInput, SideInputTable
 from penstock.errors import SideInputError, StateError
 from penstock.runtime.epoch import EpochOrder
-from penstock.runtime.records import RecordMaker
 from penstock.storage.filesystem import filesystem_for
 
 

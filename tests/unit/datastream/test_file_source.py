@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock.common import Duration
-from penstock.datastream.connectors import _file_source
+from penstock.datastream.connectors import _file_source, _text_format
 from penstock.datastream.connectors.base import Boundedness, InitContext, Source, Split
 from penstock.datastream.connectors.file_system import (
     BulkFormat,
@@ -161,7 +161,7 @@ def test_a_file_that_is_gone_when_it_is_read(tmp_path: Path) -> None:
 
 
 def test_more_files_than_are_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_file_source, "_OPEN_FILES", 2)
+    monkeypatch.setattr(_text_format, "_OPEN_FILES", 2)
     for name in "abcde":
         (tmp_path / name).write_text("".join(f"{name}{n}\n" for n in range(10)))
     source = lines_of(tmp_path).build()
@@ -234,12 +234,8 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="a FileSplitAssignerProvider"):
         builder.set_split_assigner("x")  # type: ignore[arg-type]
     builder.set_split_assigner(FileSplitAssignerProvider.locality_aware_split_assigner())
-    for refused in (
-        lambda: BulkFormat(None),
-        lambda: FileSource.for_bulk_file_format(None, "x"),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(UnsupportedFeatureError, match="row G3"):
-            refused()
-    for cls in (StreamFormat, FileEnumeratorProvider, FileSplitAssignerProvider):
+    with pytest.raises(InvalidArgumentError, match="bulk_format must be a BulkFormat"):
+        FileSource.for_bulk_file_format(lines, "x")  # type: ignore[arg-type]
+    for cls in (StreamFormat, BulkFormat, FileEnumeratorProvider, FileSplitAssignerProvider):
         with pytest.raises(UnsupportedFeatureError, match="no Flink Java objects"):
             cls(None)  # type: ignore[abstract]

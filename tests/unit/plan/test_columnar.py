@@ -36,7 +36,7 @@ from penstock.runtime.operators.timestamps import AssignTime
 from penstock.runtime.operators.windows import Windowing
 from penstock.runtime.partials import Combined, key_of
 from penstock.runtime.physical import JobSettings
-from penstock.runtime.records import RecordMaker
+from penstock.datastream._records import RecordMaker
 
 _SECOND = Duration.of_seconds(1)
 _HERE = Location("job.py", 1)

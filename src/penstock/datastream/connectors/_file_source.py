@@ -1,33 +1,18 @@
-"""Files as a source: the lines of text files, of those that are there or also of those to come."""
+"""Files as a source: those that are there, or also those to come, in parts as their format says."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from penstock.common.local_paths import local_path
-from penstock.common.serialization import known_charset
 from penstock.common.time import Duration, to_millis
-from penstock.datastream.connectors._input_files import (
-    UNREADABLE,
-    InputFile,
-    files_below,
-    is_packed,
-    not_text,
-    open_as_utf8,
-    open_bytes,
-)
-from penstock.datastream.connectors._text_lines import (
-    LineStream,
-    decoded,
-    first_line_from,
-    is_cut_by_bytes,
-)
+from penstock.datastream.connectors._file_format import BulkFormat, FileFormat
+from penstock.datastream.connectors._input_files import InputFile, files_below
+from penstock.datastream.connectors._text_format import ByteRange, StreamFormat, TextLineFormat
 from penstock.datastream.connectors.base import (
     Boundedness,
     InitContext,
-    ReadResult,
     Source,
     SourceReader,
     Split,
@@ -35,39 +20,23 @@ from penstock.datastream.connectors.base import (
 )
 from penstock.errors import (
     CheckpointMismatchError,
-    FileAccessError,
     InvalidArgumentError,
     UnsupportedFeatureError,
 )
-from penstock.refusals import later, refusing
+
+__all__ = [
+    "BulkFormat",
+    "FileEnumeratorProvider",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "StreamFormat",
+]
 
 # Smaller parts of a file are not worth a subtask of their own.
 _SMALLEST_RANGE = 4 << 20
-_OPEN_FILES = 32
-_LATER = f"{later('G3')}; until then read such files with Spark and from_spark"
-
-
-class StreamFormat:
-    """How records are read out of a stream of bytes, one after the other."""
-
-    def __init__(self, j_stream_format: Any) -> None:
-        raise UnsupportedFeatureError.no_java("StreamFormat(j_stream_format)")
-
-    @staticmethod
-    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """A record for each line, without its end."""
-        return _TextLineFormat(charset_name)
-
-
-class _TextLineFormat(StreamFormat):
-    def __init__(self, charset: str) -> None:
-        self.charset = known_charset(charset)
-        self.cut_by_bytes = is_cut_by_bytes(self.charset)
-
-
-@refusing({"__init__": _LATER})
-class BulkFormat:
-    """A format that is read in batches of records (Parquet, Avro, ORC)."""
+# By this name splits are stored in earlier checkpoints.
+_Range = ByteRange
 
 
 class FileEnumeratorProvider:
@@ -109,33 +78,22 @@ class _Assigner(FileSplitAssignerProvider):
         pass
 
 
-class _Range(NamedTuple):
-    """A part of a file: the lines that begin from `start` on and before `end`."""
-
-    root: str
-    """The path of the program's that the file was found under."""
-    path: str
-    start: int
-    end: int | None
-    """None, if it is only known when the file is read: it is packed."""
-
-
-@refusing({"for_bulk_file_format": _LATER})
 class FileSource(Source):
-    """Lines of files. Made by `for_record_stream_format(format, *paths)…build()`."""
+    """Records of files. Made by `for_record_stream_format(format, *paths)…build()`, or by
+    `for_bulk_file_format` for formats like Parquet."""
 
     gives_timestamps = False
 
     def __init__(
         self,
-        stream_format: _TextLineFormat,
+        file_format: FileFormat,
         paths: tuple[str, ...],
         interval: float | None,
         in_parts: bool,
         modified_since: int = 0,
     ) -> None:
         self._modified_since = modified_since
-        self._format = stream_format
+        self._format = file_format
         self._paths = paths
         self._interval = interval
         self._in_parts = in_parts
@@ -143,11 +101,20 @@ class FileSource(Source):
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
         """Read the files, and all below the directories, that the paths name."""
-        if not isinstance(stream_format, _TextLineFormat):
+        if not isinstance(stream_format, TextLineFormat):
             raise InvalidArgumentError.of(
                 "stream_format", "a StreamFormat, as of text_line_format()", stream_format
             )
         return FileSourceBuilder(stream_format, paths)
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        """The same for a format whose files are read in batches."""
+        if not isinstance(bulk_format, BulkFormat):
+            raise InvalidArgumentError.of(
+                "bulk_format", "a BulkFormat, as a ParquetRecords()", bulk_format
+            )
+        return FileSourceBuilder(bulk_format, paths)
 
     @property
     def boundedness(self) -> Boundedness:
@@ -158,6 +125,10 @@ class FileSource(Source):
     @property
     def discovery_interval(self) -> float | None:
         return self._interval
+
+    @property
+    def splits_at_once(self) -> int | None:
+        return self._format.files_at_once
 
     def create_splits(self, parallelism: int) -> list[Split]:
         return self._splits(self._files(), parallelism)
@@ -193,7 +164,7 @@ class FileSource(Source):
         )
 
     def create_reader(self, context: InitContext) -> SourceReader:
-        return _LineReader(self._format)
+        return self._format.create_reader()
 
     def _files(self, besides: Iterable[str] = ()) -> list[tuple[str, InputFile]]:
         """With the path that each was found under; a file that is under several, once."""
@@ -209,31 +180,23 @@ class FileSource(Source):
     def _splits(self, files: list[tuple[str, InputFile]], parallelism: int) -> list[Split]:
         total = sum(file.size for _, file in files)
         largest = max(_SMALLEST_RANGE, -(-total // parallelism))
-        ranges = [part for root, file in files for part in self._ranges(root, file, largest)]
+        cut = largest if self._in_parts else None
+        parts = [found for root, file in files for found in self._format.parts(root, file, cut)]
         # Subtasks take turns, so the large ones come first, lest one subtask get them all.
-        ranges.sort(key=lambda part: -((part.end or largest) - part.start))
+        parts.sort(key=lambda part: -part[1])
         return [
             Split(part.path if part.start == 0 else f"{part.path}@{part.start}", part)
-            for part in ranges
-        ]
-
-    def _ranges(self, root: str, file: InputFile, largest: int) -> list[_Range]:
-        if is_packed(file.path) or not self._format.cut_by_bytes:
-            return [_Range(root, file.path, 0, None)]
-        step = largest if self._in_parts else file.size
-        return [
-            _Range(root, file.path, start, min(start + step, file.size))
-            for start in range(0, file.size, step)
+            for part, _ in parts
         ]
 
 
 class FileSourceBuilder:
     """Settings of a `FileSource`."""
 
-    def __init__(self, stream_format: _TextLineFormat, paths: tuple[str, ...]) -> None:
+    def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:
         if not paths:
             raise InvalidArgumentError("a FileSource needs at least one path, got none")
-        self._format = stream_format
+        self._format = file_format
         self._paths = tuple(dict.fromkeys(local_path(path, "source of files") for path in paths))
         self._interval: float | None = None
         self._in_parts = True
@@ -270,62 +233,3 @@ class FileSourceBuilder:
 
     def build(self) -> FileSource:
         return FileSource(self._format, self._paths, self._interval, self._in_parts)
-
-
-class _LineReader(SourceReader):
-    """A position is where the next line begins; None, before the first of a part is known."""
-
-    def __init__(self, stream_format: _TextLineFormat) -> None:
-        self._format = stream_format
-        self._charset = stream_format.charset if stream_format.cut_by_bytes else "utf-8"
-        self._open: OrderedDict[str, LineStream] = OrderedDict()
-
-    def read(self, split: Split, position: int | None, max_records: int) -> ReadResult:
-        part: _Range = split.data
-        try:
-            stream = self._at(split.split_id, part, position)
-            start = stream.position
-            lines = stream.take(max_records)
-        except FileAccessError:
-            raise
-        except UNREADABLE as error:
-            raise FileAccessError.unreadable(part.path, error) from error
-        if stream.finished:
-            self._forget(split.split_id)
-        if not lines:
-            return ReadResult([], stream.position, finished=stream.finished)
-        try:
-            records = decoded(lines, self._charset)
-        except UnicodeDecodeError as error:
-            raise not_text(part.path, start + error.start, error) from None
-        return ReadResult(records, stream.position, finished=stream.finished)
-
-    def close(self) -> None:
-        for split in list(self._open):
-            self._forget(split)
-
-    def _at(self, split: str, part: _Range, position: int | None) -> LineStream:
-        """The file at a position: as it was left there, or opened anew."""
-        found = self._open.get(split)
-        if found is None or found.position != position:
-            self._forget(split)
-            found = self._open[split] = self._opened(part, position)
-            if len(self._open) > _OPEN_FILES:
-                self._forget(next(iter(self._open)))
-        self._open.move_to_end(split)
-        return found
-
-    def _opened(self, part: _Range, position: int | None) -> LineStream:
-        if self._format.cut_by_bytes:
-            stream = open_bytes(part.path)
-        else:
-            stream = open_as_utf8(part.path, self._format.charset)
-        if position is None:
-            position = 0 if part.end is None else first_line_from(stream, part.start, part.end)
-        stream.seek(position)
-        return LineStream(stream, position, part.end)
-
-    def _forget(self, split: str) -> None:
-        stream = self._open.pop(split, None)
-        if stream is not None:
-            stream.stream.close()

@@ -89,14 +89,16 @@ class ReadResult:
 
     `timestamps`, if given, has one entry per record, in milliseconds. `finished` says that the
     split has no more records, now or later; `paused`, that there are no more for now, so that the
-    split is not asked again in this epoch (an empty result says that by itself).
+    split is not asked again in this epoch (an empty result says that by itself). With `count`, the
+    number of records, they may be any iterable: they are gone through at most once.
     """
 
-    records: list[Any]
+    records: Any
     position: Any
     finished: bool = False
     timestamps: list[int] | None = None
     paused: bool = False
+    count: int | None = None
 
 
 class SourceReader(ABC):
@@ -153,6 +155,15 @@ class Source(ABC):
     def current_splits(self, stored: Sequence[Split], parallelism: int) -> Sequence[Split]:
         """What `resume` gets as current: by default all that `create_splits` gives."""
         return self.create_splits(parallelism)
+
+    @property
+    def splits_at_once(self) -> int | None:
+        """Among how many splits a subtask divides an epoch's records.
+
+        None: among all it has, so that none waits for another. A source whose reader pays for
+        going from one split to the other says how many; the rest wait until one has been read.
+        """
+        return None
 
     @property
     def discovery_interval(self) -> float | None:

@@ -78,6 +78,11 @@ class HybridSource(Source):
         return self._made(turn + 1, parallelism)
 
     @property
+    def splits_at_once(self) -> int | None:
+        known = [source.splits_at_once for source in self._sources]
+        return min((most for most in known if most is not None), default=None)
+
+    @property
     def discovery_interval(self) -> float | None:
         return self._sources[-1].discovery_interval
 

@@ -59,6 +59,7 @@ class OpenPythonSource(OpenOperator):
     def __init__(self, described: PythonSource, host: OperatorHost) -> None:
         self._reader = described.source.create_reader(host.init_context())
         host.checkpoints.enlist(self._reader)
+        self._at_once = described.source.splits_at_once
         self._scope = host.scope
         kind, assigned = described.record_type, described.time
         self._convert = None if kind is None else kind.converter()
@@ -85,28 +86,34 @@ class OpenPythonSource(OpenOperator):
         """Read up to `most` records in all; yields a split's new position after every chunk.
 
         Every split is asked once, and again as long as its share of the records and of the time
-        lasts: a slow one must not starve those behind it. With `skip` records are read and dropped.
-        `count` is told of them.
+        lasts: a slow one must not starve those behind it. If the source wants to read but some
+        of them at once, it is those that share, and further ones get what they leave. With `skip`
+        records are read and dropped. `count` is told of them.
         """
         began = time.monotonic()
         self.cut_off = False
         unfinished = [split for split in splits if not split.finished]
         self._begin([split.split.split_id for split in unfinished])
         ready = [split for split in unfinished if not self._must_wait(split.split.split_id)]
-        share = max(1, most // max(1, len(ready)))
+        sharing = max(1, min(len(ready), self._at_once or len(ready)))
+        share = max(1, most // sharing)
         for number, start in enumerate(ready, 1):
+            if number > sharing and (most < share or time.monotonic() > began + seconds):
+                return
             at, left = start, share
-            deadline = began + seconds * number / len(ready)
+            deadline = began + seconds * min(number / sharing, 1)
             while left > 0 and not at.finished:
                 result = self._reader.read(at.split, at.position, min(left, _CHUNK))
-                if not skip and result.records:
+                found = len(result.records) if result.count is None else result.count
+                if not skip and found:
                     self._emit(at.split.split_id, result)
                 at = SplitPosition(at.split, result.position, result.finished)
-                left -= len(result.records)
-                count(len(result.records))
+                left -= found
+                most -= found
+                count(found)
                 self._note(at)
                 yield at
-                if not result.records or result.paused:
+                if not found or result.paused:
                     break
                 if time.monotonic() > deadline:
                     left = 0

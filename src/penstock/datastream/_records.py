@@ -1,0 +1,107 @@
+"""Records out of columns: what the rows of a Spark DataFrame or of a Parquet file become.
+
+By default a record is a named tuple, `Record(id=…, temp=…)`: read by position, by name, or
+unpacked, and as cheap as a tuple.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import namedtuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import repeat
+from typing import Any
+
+from penstock.common.types import Row, make_row
+from penstock.errors import InvalidArgumentError
+
+
+@lru_cache(maxsize=256)
+def record_class(names: tuple[str, ...]) -> Any:
+    """The class of records with these fields, the same one for the same names in a process."""
+    make: Any = namedtuple
+    cls = make("Record", names, rename=True)
+
+    def reduce(self: Any) -> tuple[Any, ...]:
+        return _make_record, (names, tuple(self))
+
+    cls.__reduce__ = reduce
+    return cls
+
+
+def _make_record(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    return record_class(names)._make(values)
+
+
+@dataclass(frozen=True)
+class RecordMaker:
+    """Turns columns into records of the wanted kind. Picklable."""
+
+    names: tuple[str, ...]
+    kind: Any = None
+    """None, tuple, dict, Row, or a dataclass or NamedTuple with fields of the same names."""
+
+    def __post_init__(self) -> None:
+        kind = self.kind
+        if kind in (None, tuple, dict, Row):
+            return
+        fields = field_names(kind)
+        missing = [name for name in fields if name not in self.names]
+        if missing:
+            raise InvalidArgumentError(
+                f"{kind.__name__} has fields {missing} that the DataFrame lacks; it has "
+                f"{list(self.names)}"
+            )
+
+    def positions(self) -> dict[Any, int] | None:
+        """The columns that fields of the records come from, by name and by position; None if the
+        records' own class might change them."""
+        if self.kind not in (None, tuple, dict, Row) or len(set(self.names)) < len(self.names):
+            return None
+        by_place = dict(enumerate(range(len(self.names))))
+        by_name: dict[Any, int] = {name: at for at, name in enumerate(self.names)}
+        if self.kind is tuple:
+            return {**by_place, **{f"f{at}": at for at in by_place}}
+        return by_name if self.kind is dict else {**by_place, **by_name}
+
+    def __call__(self, columns: list[list[Any]]) -> Iterable[Any]:
+        kind = self.kind
+        rows: Iterator[Any] = zip(*columns, strict=True)
+        if kind is None:
+            return map(tuple.__new__, repeat(record_class(self.names)), rows)
+        if kind is tuple:
+            return rows
+        if kind is dict:
+            return map(dict, map(zip, repeat(self.names), rows))
+        if kind is Row:
+            return (make_row(self.names, list(row)) for row in rows)
+        fields = field_names(kind)
+        chosen = [columns[self.names.index(name)] for name in fields]
+        if issubclass(kind, tuple):
+            return map(tuple.__new__, repeat(kind), zip(*chosen, strict=True))
+        return (kind(**dict(zip(fields, row, strict=True))) for row in zip(*chosen, strict=True))
+
+
+@dataclass(frozen=True)
+class ValueMaker:
+    """The values of the only column are the records."""
+
+    def positions(self) -> dict[Any, int]:
+        return {0: 0}
+
+    def __call__(self, columns: list[list[Any]]) -> Iterable[Any]:
+        return columns[0]
+
+
+def field_names(kind: Any) -> tuple[str, ...]:
+    """The fields of a record type that has some of its own."""
+    if isinstance(kind, type):
+        if dataclasses.is_dataclass(kind):
+            return tuple(field.name for field in dataclasses.fields(kind))
+        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            return tuple(kind._fields)
+    raise InvalidArgumentError.of(
+        "record_type", "tuple, dict, Row, a dataclass or a NamedTuple", kind
+    )

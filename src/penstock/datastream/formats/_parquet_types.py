@@ -1,0 +1,180 @@
+"""Declared types against those of Parquet's columns: which fit, and what becomes of the values."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.common.time import Instant
+from penstock.common.typeinfo import (
+    BasicArrayTypeInfo,
+    BasicType,
+    BasicTypeInfo,
+    DateTypeInfo,
+    ListTypeInfo,
+    LocalTimeTypeInfo,
+    MapTypeInfo,
+    ObjectArrayTypeInfo,
+    PickledBytesTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+    TypeInformation,
+    Types,
+)
+from penstock.common.types import make_row
+
+Convert = Callable[[Any], Any]
+"""For every value of a column but None."""
+
+_LISTS = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo)
+_BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_MICRO = dt.timedelta(microseconds=1)
+
+_is = pa.types
+
+
+def _integers(widest: int) -> Callable[[Any], bool]:
+    return lambda kind: _is.is_integer(kind) and kind.bit_width <= widest
+
+
+def _is_list(kind: Any) -> bool:
+    return bool(_is.is_list(kind) or _is.is_large_list(kind) or _is.is_fixed_size_list(kind))
+
+
+_FITTING: dict[BasicType, Callable[[Any], bool]] = {
+    BasicType.STRING: lambda kind: _is.is_string(kind) or _is.is_large_string(kind),
+    BasicType.CHAR: lambda kind: _is.is_string(kind) or _is.is_large_string(kind),
+    BasicType.BYTE: _integers(8),
+    BasicType.BOOLEAN: _is.is_boolean,
+    BasicType.SHORT: _integers(16),
+    BasicType.INT: _integers(32),
+    BasicType.LONG: _integers(64),
+    BasicType.BIG_INT: _integers(64),
+    BasicType.FLOAT: lambda kind: _is.is_float16(kind) or _is.is_float32(kind),
+    BasicType.DOUBLE: _is.is_floating,
+    BasicType.BIG_DEC: _is.is_decimal,
+    BasicType.INSTANT: _is.is_timestamp,
+}
+
+
+def fits(declared: TypeInformation, kind: Any) -> bool:
+    """Whether the values of a column can be had as the type that is declared."""
+    if _is.is_dictionary(kind):
+        kind = kind.value_type
+    if isinstance(declared, PickledBytesTypeInfo):
+        return True
+    if isinstance(declared, BasicTypeInfo):
+        return bool(_FITTING[declared.basic_type](kind))
+    if declared == _BYTES:
+        return bool(
+            _is.is_binary(kind) or _is.is_large_binary(kind) or _is.is_fixed_size_binary(kind)
+        )
+    if isinstance(declared, _LISTS):
+        return _is_list(kind) and fits(declared.elem_type, kind.value_type)
+    if isinstance(declared, MapTypeInfo):
+        return bool(
+            _is.is_map(kind)
+            and fits(declared.key_type, kind.key_type)
+            and fits(declared.value_type, kind.item_type)
+        )
+    if isinstance(declared, RowTypeInfo):
+        return _is.is_struct(kind) and all(
+            kind.get_field_index(name) >= 0 and fits(each, kind.field(name).type)
+            for name, each in _fields(declared)
+        )
+    return bool(_fits_time(declared, kind))
+
+
+def _fits_time(declared: TypeInformation, kind: Any) -> bool:
+    if isinstance(declared, LocalTimeTypeInfo):
+        declared = _UNZONED[declared._time_type]
+    if isinstance(declared, TimestampTypeInfo):
+        return bool(_is.is_timestamp(kind))
+    if isinstance(declared, DateTypeInfo):
+        return bool(_is.is_date(kind))
+    return isinstance(declared, TimeTypeInfo) and bool(_is.is_time(kind))
+
+
+_UNZONED: dict[Any, TypeInformation] = {
+    LocalTimeTypeInfo.TimeType.LOCAL_DATE: Types.SQL_DATE(),
+    LocalTimeTypeInfo.TimeType.LOCAL_TIME: Types.SQL_TIME(),
+    LocalTimeTypeInfo.TimeType.LOCAL_DATE_TIME: Types.SQL_TIMESTAMP(),
+}
+
+
+def conversion(declared: TypeInformation, utc: bool) -> Convert | None:
+    """What turns Arrow's value into one of the declared type; None, if it is one already.
+
+    A timestamp is a point in time in Parquet and has no zone as a value: it is what a clock shows
+    then in UTC, or where this process runs.
+    """
+    convert = _present(declared, utc)
+    if convert is None:
+        return None
+    return lambda value: None if value is None else convert(value)
+
+
+def _present(declared: TypeInformation, utc: bool) -> Convert | None:
+    if isinstance(declared, BasicTypeInfo):
+        return _instant if declared.basic_type is BasicType.INSTANT else None
+    if isinstance(declared, LocalTimeTypeInfo):
+        declared = _UNZONED[declared._time_type]
+    if isinstance(declared, TimestampTypeInfo):
+        return _utc_clock if utc else _local_clock
+    if isinstance(declared, RowTypeInfo):
+        return _row_conversion(declared, utc)
+    if isinstance(declared, MapTypeInfo):
+        return _map_conversion(declared, utc)
+    if isinstance(declared, _LISTS) and declared != _BYTES:
+        element = conversion(declared.elem_type, utc)
+        return None if element is None else lambda values: list(map(element, values))
+    return None
+
+
+def _row_conversion(declared: RowTypeInfo, utc: bool) -> Convert:
+    fields = _fields(declared)
+    names = tuple(name for name, _ in fields)
+    converts = [conversion(each, utc) or _same for _, each in fields]
+    steps = list(zip(names, converts, strict=True))
+    return lambda value: make_row(names, [convert(value[name]) for name, convert in steps])
+
+
+def _map_conversion(declared: MapTypeInfo, utc: bool) -> Convert | None:
+    key = conversion(declared.key_type, utc) or _same
+    value = conversion(declared.value_type, utc) or _same
+    if key is _same and value is _same:
+        return None
+    return lambda found: {key(k): value(v) for k, v in found.items()}
+
+
+def _fields(declared: RowTypeInfo) -> list[tuple[str, TypeInformation]]:
+    return list(zip(declared.get_field_names(), declared.get_field_types(), strict=True))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _aware(value: dt.datetime) -> dt.datetime:
+    return value.replace(tzinfo=dt.timezone.utc) if value.tzinfo is None else value
+
+
+def _utc_clock(value: dt.datetime) -> dt.datetime:
+    if value.tzinfo is None:
+        return value
+    return value.astimezone(dt.timezone.utc).replace(tzinfo=None)
+
+
+def _local_clock(value: dt.datetime) -> dt.datetime:
+    return _aware(value).astimezone().replace(tzinfo=None)
+
+
+def _instant(value: dt.datetime) -> Instant:
+    seconds, micros = divmod((_aware(value) - _EPOCH) // _MICRO, 1_000_000)
+    return Instant(seconds, micros * 1000)

@@ -1,0 +1,176 @@
+"""Parquet files through jobs: read by the tasks, once, whatever fails; a watched folder."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.common import Duration, Types, WatermarkStrategy
+from penstock.datastream import DataStream, StreamExecutionEnvironment
+from penstock.datastream.connectors import _file_source
+from penstock.datastream.connectors.file_system import FileSource
+from penstock.datastream.connectors.hybrid_source import HybridSource
+from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat, ParquetRecords
+from penstock.errors import FileAccessError, UserFunctionError
+
+locally = pytest.mark.parametrize("executor", ["local"], indirect=True)
+
+
+def records_of(path: Path, every: int | None = None, **how: Any) -> FileSource:
+    builder = FileSource.for_bulk_file_format(ParquetRecords(**how), str(path))
+    if every is not None:
+        builder = builder.monitor_continuously(Duration.of_millis(every))
+    return builder.build()
+
+
+def put(path: Path, columns: dict[str, Any], **how: Any) -> None:
+    """Appears as a whole, as files in a watched folder must."""
+    hidden = path.with_name(f".{path.name}")
+    pq.write_table(pa.table(columns), hidden, **how)
+    hidden.rename(path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "in"
+    made.mkdir()
+    return made
+
+
+@dataclass
+class Reading:
+    id: str
+    temp: float
+
+
+def test_sums_by_key(
+    env: StreamExecutionEnvironment, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the files is read by both subtasks."""
+    monkeypatch.setattr(_file_source, "_SMALLEST_RANGE", 100)
+    readings = [(f"s{n % 7}", float(n)) for n in range(100)]
+    ids, temps = zip(*readings, strict=True)
+    put(folder / "a", {"id": ids, "more": [b"x"] * 100, "temp": temps}, row_group_size=20)
+    put(folder / "b", {"temp": [0.5], "id": ["s0"]})
+    ds = env.from_source(records_of(folder, record_type=Reading))
+    sums = ds.key_by(lambda r: r.id).reduce(lambda a, b: Reading(a.id, a.temp + b.temp))
+    found = {r.id: r.temp for r in sums.execute_and_collect()}
+    expected: Counter[str] = Counter({"s0": 0.5})  # type: ignore[dict-item]
+    for key, temp in readings:
+        expected[key] += temp  # type: ignore[assignment]
+    assert found == expected
+
+
+@locally
+def test_rows_as_in_pyflink(env: StreamExecutionEnvironment, folder: Path) -> None:
+    put(folder / "a", {"name": ["Ann", None], "day": [dt.date(2024, 1, 1)] * 2, "n": [1, 2]})
+    row_type = Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.LONG()])
+    rows = ParquetColumnarRowInputFormat(row_type, batch_size=1)
+    source = FileSource.for_bulk_file_format(rows, str(folder)).build()
+    ds = env.from_source(source, WatermarkStrategy.no_watermarks(), "rows")
+    found = ds.map(lambda row: (row.name, row["n"])).execute_and_collect()
+    assert list(found) == [("Ann", 1), (None, 2)]
+
+
+class Failing:
+    def __init__(self, bad: int) -> None:
+        self.bad = bad
+
+    def __call__(self, record: tuple[int, str]) -> int:
+        if record[0] == self.bad:
+            raise RuntimeError("not yet")
+        return record[0]
+
+
+def test_exactly_once_through_a_failure(
+    restartable_env: Any, folder: Path, collect_until_error: Any
+) -> None:
+    """The second run goes on amid a row group, and sees nothing of a file that came later."""
+    columns = {"n": range(60), "text": [f"text {n % 3}" for n in range(60)]}
+    put(folder / "a", columns, row_group_size=25)
+
+    def numbers(bad: int) -> DataStream:
+        source = records_of(folder, record_type=tuple)
+        numbers: DataStream = restartable_env().from_source(source).map(Failing(bad))
+        return numbers
+
+    before, _ = collect_until_error(numbers(bad=37))
+    put(folder / "b", {"n": [1000], "text": ["late"]})
+    after = list(numbers(bad=-1).execute_and_collect())
+    assert 0 < len(before) <= 37
+    assert sorted(before + after) == list(range(60))
+
+
+@locally
+def test_a_watched_folder(env: StreamExecutionEnvironment, folder: Path) -> None:
+    put(folder / "a", {"n": [1, 2]})
+    stream = env.from_source(records_of(folder, every=20))
+    with stream.map(lambda record: record.n).execute_and_collect() as found:
+        assert sorted(islice(found, 2)) == [1, 2]
+        put(folder / "b", {"n": [3]})
+        assert next(found) == 3
+
+
+@locally
+@pytest.mark.parametrize(("rows", "epochs"), [(1, 1), (60, 10)])
+def test_an_epoch_has_its_records_from_as_many_files_as_it_takes(
+    make_env: Any, folder: Path, rows: int, epochs: int
+) -> None:
+    """Though only a few are read at the same time."""
+    for number in range(20):
+        put(folder / f"{number:02}", {"n": range(rows)})
+    env = make_env({"parallelism.default": "1", "penstock.source.max-records-per-epoch": "120"})
+    read: list[int] = []
+    env.add_epoch_listener(lambda report: read.append(sum(report.records_in.values())))
+    found = env.from_source(records_of(folder, record_type=tuple)).execute_and_collect()
+    assert len(list(found)) == 20 * rows
+    assert [records for records in read if records] == [20 * rows // epochs] * epochs
+
+
+@locally
+def test_before_another_source(env: StreamExecutionEnvironment, folder: Path) -> None:
+    later = folder.parent / "later"
+    later.mkdir()
+    for number in range(9):
+        put(folder / f"{number}", {"n": [number]})
+        put(later / f"{number}", {"n": [10 + number]})
+    source = HybridSource.builder(records_of(folder)).add_source(records_of(later)).build()
+    assert source.splits_at_once == 4
+    found = [record.n for record in env.from_source(source).execute_and_collect()]
+    assert sorted(found) == [*range(9), *range(10, 19)]
+    assert max(found.index(n) for n in range(9)) < min(found.index(n) for n in range(10, 19))
+
+
+@locally
+def test_errors_name_the_source(env: StreamExecutionEnvironment, folder: Path) -> None:
+    (folder / "a.parquet").write_text("not Parquet")
+    stream = env.from_source(records_of(folder), source_name="readings")
+    where = r"'Source: readings' \(.*test_parquet_files.py:\d+\): "
+    with pytest.raises(FileAccessError, match=where + r".*/a.parquet is not a Parquet file"):
+        list(stream.execute_and_collect())
+
+
+@dataclass
+class Positive:
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 0:
+            raise ValueError("negative")
+
+
+@locally
+def test_a_record_that_cannot_be_made(env: StreamExecutionEnvironment, folder: Path) -> None:
+    """Is the source's matter, not that of what follows."""
+    put(folder / "a", {"n": [1, -1]})
+    stream = env.from_source(records_of(folder, record_type=Positive), source_name="numbers")
+    with pytest.raises(UserFunctionError, match=r"'Source: numbers .*ValueError: negative"):
+        list(stream.key_by(lambda r: r.n).map(lambda r: r.n).execute_and_collect())
