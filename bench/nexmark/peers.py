@@ -95,8 +95,8 @@ def _order(query: str, streams: Streams) -> dict[str, Any]:
         },
         "position_of": f"{_HERE}.answers:{query}_position",
         "weight_of": f"{_HERE}.answers:digest_of",
-        "penstock": f"{_CONTENDERS}.penstock_programs:{query}",
-        "flink": f"{_CONTENDERS}.flink_programs:{query}",
+        "flink": f"{_CONTENDERS}.penstock_programs:{query}",
+        "pyflink": f"{_CONTENDERS}.flink_programs:{query}",
         "bytewax": f"{_CONTENDERS}.bytewax_programs:{query}",
         "spark": f"{_CONTENDERS}.spark_programs:{query}",
     }
@@ -105,7 +105,7 @@ def _order(query: str, streams: Streams) -> dict[str, Any]:
 def _calls(query: str) -> dict[str, str]:
     return {
         who.BARE: f"{_CONTENDERS}.bare:{query}",
-        who.PENSTOCK: f"{_CONTENDERS}.penstock_programs:run",
+        who.PENSTOCK: f"{_ENGINES}.penstock_job:run",
         who.PYFLINK_THREAD: f"{_ENGINES}.pyflink_job:run",
         who.PYFLINK_PROCESS: f"{_ENGINES}.pyflink_job:run",
         who.BYTEWAX_1: f"{_ENGINES}.bytewax_flow:run",

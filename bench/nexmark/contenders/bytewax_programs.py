@@ -37,9 +37,8 @@ def q7(rows: Rows) -> Stream[Any]:
 
 
 def q8(rows: Rows) -> Stream[Any]:
-    both = op.merge(
-        "both", _grouped(rows["people"], 0, "people"), _grouped(rows["auctions"], 0, "auctions")
-    )
+    people, auctions = _grouped(rows["people"], 0), _grouped(rows["auctions"], 0, "auctions by group")
+    both = op.merge("both", people, auctions)
     return op.key_rm("answer", op.stateful_batch("new", both, lambda _: _NewUsers()))
 
 
@@ -48,7 +47,7 @@ def q11(rows: Rows) -> Stream[Any]:
     return op.key_rm("answer", sessions)
 
 
-def _grouped(rows: Stream[Any], key: int, name: str = "group") -> Stream[Any]:
+def _grouped(rows: Stream[Any], key: int, name: str = "by group") -> Stream[Any]:
     """By group of keys, each with the process that read it: a step before any exchange."""
 
     def grouped(row: Any) -> Any:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from bench.measure import Params, Result
 from bench.nexmark.queries.q5 import hot_items
 from bench.nexmark.queries.q7 import highest_bids
 from bench.nexmark.queries.q8 import new_users
 from bench.nexmark.queries.q11 import user_sessions
 from bench.nexmark.streams import BY_EVENT_TIME
-from bench.peers.engines import penstock_job
 from penstock.datastream import DataStream
 
 Rows = dict[str, DataStream]
-
-
-def run(params: Params) -> Result:
-    result: Result = penstock_job.run({**params, "flink": params["penstock"]})
-    return result
 
 
 def q5(rows: Rows) -> DataStream:
