@@ -43,7 +43,7 @@ def main() -> int:
         return 2
     settings = Settings(events=args.events, rate=args.rate, seed=args.seed)
     directory = str(event_files(settings))
-    events = Events(directory) if args.check else None
+    events = Events.of(directory) if args.check else None
     make = _maker(args.executor, directory, args.check)
     print(f"{args.events:,} events, {args.rate:,} a second of event time, {args.executor}")
     print(f"{'query':6}{'results':>10}{'seconds':>10}{'events/s':>12}{'CPU µs/event':>14}  answer")

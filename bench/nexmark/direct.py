@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +21,22 @@ from bench.nexmark.generator import AUCTION, BID, PERSON
 Answer = list[tuple[Any, ...]]
 
 
+@dataclass(frozen=True)
 class Events:
-    """All events of each type, as tables."""
+    """All events of each type, as tables; only some of the types if a query needs no others."""
 
-    def __init__(self, directory: str) -> None:
+    people: pa.Table = None
+    auctions: pa.Table = None
+    bids: pa.Table = None
+
+    @staticmethod
+    def of(directory: str | Path) -> Events:
         paths = paths_of(directory)
-        self.people, self.auctions, self.bids = (
-            pa.concat_tables(view(path, kind, VIEWS[kind]) for path in paths)
-            for kind in (PERSON, AUCTION, BID)
+        return Events(
+            *(
+                pa.concat_tables(view(path, kind, VIEWS[kind]) for path in paths)
+                for kind in (PERSON, AUCTION, BID)
+            )
         )
 
 

@@ -90,10 +90,13 @@ Chosen = Mapping[int, Sequence[str]]
 ALL: Chosen = dict.fromkeys((PERSON, AUCTION, BID), SCHEMA.names)
 
 
-def blocks(settings: Settings, chosen: Chosen = ALL) -> Iterator[pa.Table]:
-    """The stream in the order of arrival, in parts; a late event may be in a part behind."""
+def blocks(settings: Settings, chosen: Chosen = ALL, begin: int = 0) -> Iterator[pa.Table]:
+    """The stream in the order of arrival, in parts; a late event may be in a part behind.
+
+    Beginning with a later part, that one lacks whoever is late from before.
+    """
     waiting = None
-    for number in range(settings.blocks):
+    for number in range(begin, settings.blocks):
         table, arrivals = _block(settings, number, chosen)
         if waiting is not None:
             table = pa.concat_tables([waiting[0], table])

@@ -16,6 +16,8 @@ from typing import Any
 
 _LOOK_AT_CLOCK = 256
 """A look at the clock for so many answers: fine enough for runs of seconds, and cheap."""
+_FEW = 10_000
+"""Up to so many a look at the clock for each: windows may give but one in seconds."""
 
 
 class Probe:
@@ -42,7 +44,7 @@ class Probe:
         self.checksum += self._weight_of(answer)
         if self._marked_at is None and self._position_of(answer) >= self._mark:
             self._marked_at = time.perf_counter()
-        if not self.outputs % _LOOK_AT_CLOCK:
+        if self.outputs < _FEW or not self.outputs % _LOOK_AT_CLOCK:
             self._last_at = time.perf_counter()
 
     def see_all(self, answers: list[Any]) -> None:

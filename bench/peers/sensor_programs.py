@@ -31,6 +31,8 @@ def calls_of(name: str) -> dict[str, str]:
     return {
         who.BARE: f"{_ENGINES}.bare:{name}",
         who.PENSTOCK: f"{_ENGINES}.penstock_job:run",
+        who.PYFLINK_THREAD: f"{_ENGINES}.pyflink_job:run",
+        who.PYFLINK_PROCESS: f"{_ENGINES}.pyflink_job:run",
         who.BYTEWAX_1: f"{_ENGINES}.bytewax_flow:run",
         who.BYTEWAX_2: f"{_ENGINES}.bytewax_flow:run",
     }

@@ -47,7 +47,7 @@ def test_query(name: str, several_epochs: Any, events: Path) -> None:
     query = QUERIES[name]
     stream = query.build(Streams(several_epochs, str(events)))
     given = query.settled(stream.execute_and_collect())
-    assert given == answer(name, Events(str(events)))
+    assert given == answer(name, Events.of(events))
     assert given
 
 
@@ -56,7 +56,7 @@ def test_windows_of_the_clock(several_epochs: Any, events: Path) -> None:
     """q12 with windows so short that several end while it runs, and the last before the input."""
     streams = Streams(several_epochs, str(events), linger=0.2)
     stream = q12.build(streams, Duration.of_millis(100))
-    assert q12.settled(stream.execute_and_collect()) == answer("q12", Events(str(events)))
+    assert q12.settled(stream.execute_and_collect()) == answer("q12", Events.of(events))
 
 
 def on_spark(name: str, spark: Any, make_env: Any, events: Path) -> Any:
@@ -68,10 +68,10 @@ def on_spark(name: str, spark: Any, make_env: Any, events: Path) -> Any:
 @pytest.mark.spark
 @pytest.mark.parametrize("executor", ["spark"], indirect=True)
 def test_hot_items_on_spark(spark: Any, make_env: Any, events: Path) -> None:
-    assert on_spark("q5", spark, make_env, events) == answer("q5", Events(str(events)))
+    assert on_spark("q5", spark, make_env, events) == answer("q5", Events.of(events))
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("executor", ["spark"], indirect=True)
 def test_new_users_on_spark(spark: Any, make_env: Any, events: Path) -> None:
-    assert on_spark("q8", spark, make_env, events) == answer("q8", Events(str(events)))
+    assert on_spark("q8", spark, make_env, events) == answer("q8", Events.of(events))

@@ -27,10 +27,13 @@ class WithBidderAndSpan(ProcessWindowFunction):
             yield key, count, window.start, window.end
 
 
-def build(streams: Streams) -> DataStream:
+def user_sessions(bids: DataStream) -> DataStream:
     return (
-        streams.bids("bidder", event_time=True)
-        .key_by(lambda bid: bid[0])
+        bids.key_by(lambda bid: bid[0])
         .window(EventTimeSessionWindows.with_gap(GAP))
         .aggregate(Count(), WithBidderAndSpan())
     )
+
+
+def build(streams: Streams) -> DataStream:
+    return user_sessions(streams.bids("bidder", event_time=True))

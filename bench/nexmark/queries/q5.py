@@ -63,8 +63,7 @@ class Hottest(AggregateFunction):
         return max(acc_a, acc_b, key=lambda held: held[1])
 
 
-def build(streams: Streams) -> DataStream:
-    bids = streams.bids("auction", event_time=True)
+def hot_items(bids: DataStream) -> DataStream:
     counts = (
         bids.key_by(lambda bid: bid[0])
         .window(SlidingEventTimeWindows.of(SIZE, SLIDE))
@@ -77,3 +76,7 @@ def build(streams: Streams) -> DataStream:
         .aggregate(Hottest())
     )
     return hottest.flat_map(lambda hot: [(hot[0], auction, hot[1]) for auction in hot[2]])
+
+
+def build(streams: Streams) -> DataStream:
+    return hot_items(streams.bids("auction", event_time=True))

@@ -50,8 +50,7 @@ class HighestOfAll(HighestBids):
         return self.merge(accumulator, value)
 
 
-def build(streams: Streams) -> DataStream:
-    bids = streams.bids("auction", "bidder", "price", event_time=True)
+def highest_bids(bids: DataStream) -> DataStream:
     windows = TumblingEventTimeWindows.of(SIZE)
     highest = (
         bids.key_by(lambda bid: bid[0] % GROUPS)
@@ -61,3 +60,7 @@ def build(streams: Streams) -> DataStream:
         .aggregate(HighestOfAll())
     )
     return highest.flat_map(lambda found: found[1])
+
+
+def build(streams: Streams) -> DataStream:
+    return highest_bids(streams.bids("auction", "bidder", "price", event_time=True))

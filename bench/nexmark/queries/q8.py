@@ -23,9 +23,7 @@ def newcomers(people: Iterable[Any], auctions: Iterable[Any]) -> Iterator[tuple[
             yield person, name, time - time % SIZE.to_millis()
 
 
-def build(streams: Streams) -> DataStream:
-    people = streams.people("id", "name", event_time=True)
-    auctions = streams.auctions("seller", event_time=True)
+def new_users(people: DataStream, auctions: DataStream) -> DataStream:
     return (
         people.co_group(auctions)
         .where(lambda person: person[0])
@@ -33,3 +31,8 @@ def build(streams: Streams) -> DataStream:
         .window(TumblingEventTimeWindows.of(SIZE))
         .apply(newcomers)
     )
+
+
+def build(streams: Streams) -> DataStream:
+    people = streams.people("id", "name", event_time=True)
+    return new_users(people, streams.auctions("seller", event_time=True))

@@ -13,7 +13,6 @@ from pyflink.common.watermark_strategy import TimestampAssigner
 from pyflink.datastream import DataStream
 from pyflink.datastream.functions import (
     AggregateFunction,
-    FlatMapFunction,
     KeyedProcessFunction,
     MapFunction,
     RuntimeContext,
@@ -38,7 +37,6 @@ from bench.peers.functions import (
     prepared,
     sensor_of,
 )
-from bench.peers.probe import Probe
 
 READING = Types.TUPLE([Types.STRING(), Types.LONG(), Types.DOUBLE()])
 """Declared, since PyFlink is slower with pickled records."""
@@ -129,20 +127,3 @@ def sliding(rows: dict[str, DataStream]) -> DataStream:
 
 def sessions(rows: dict[str, DataStream]) -> DataStream:
     return _windowed(rows, EventTimeSessionWindows.with_gap(Duration.of_millis(GAP_MILLIS)))
-
-
-class Answers(FlatMapFunction):
-    """The end of every program. Emits nothing, so that no answer has to go back to the JVM."""
-
-    def __init__(self, directory: str, mark: int, position_of: Any, weight_of: Any) -> None:
-        self._arguments = (directory, mark, position_of, weight_of)
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self._probe = Probe(*self._arguments)
-
-    def flat_map(self, value: Any) -> Any:
-        self._probe.see(value)
-        return ()
-
-    def close(self) -> None:
-        self._probe.write()
