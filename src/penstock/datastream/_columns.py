@@ -10,12 +10,12 @@ from typing import Any
 
 from penstock.common.watermark_strategy import is_column
 from penstock.datastream import spark_interface
+from penstock.datastream._records import RecordMaker, ValueMaker
 from penstock.errors import InvalidArgumentError, InvalidProgramError
 from penstock.graph.stream_graph import Edge, StreamGraph
 from penstock.runtime.operators.columns import ColumnFilter, ColumnMap, ColumnOperator
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.operators.timestamps import AssignTime
-from penstock.datastream._records import RecordMaker, ValueMaker
 
 __all__ = [
     "check_time",

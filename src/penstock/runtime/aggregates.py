@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.datastream._records import record_class
 from penstock.datastream.functions import AggregateFunction
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.fields import Field, getter
-from penstock.datastream._records import record_class
 
 Step = Callable[[Any, Any], Any]
 """From a part of an accumulator and a record to the part with the record in it."""

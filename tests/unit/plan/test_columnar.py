@@ -11,6 +11,7 @@ import pytest
 from penstock.common.time import Duration
 from penstock.common.watermark_strategy import ColumnTime, WatermarkStrategy
 from penstock.datastream import aggregates as agg
+from penstock.datastream._records import RecordMaker
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import (
     CountEvictor,
@@ -36,7 +37,6 @@ from penstock.runtime.operators.timestamps import AssignTime
 from penstock.runtime.operators.windows import Windowing
 from penstock.runtime.partials import Combined, key_of
 from penstock.runtime.physical import JobSettings
-from penstock.datastream._records import RecordMaker
 
 _SECOND = Duration.of_seconds(1)
 _HERE = Location("job.py", 1)
