@@ -6,6 +6,11 @@ VENV  := .venv
 PY    := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
 
+# Tests run in this many processes, each file in one of them; each has a Spark session of its own.
+# Files in their order: what takes minutes begins early, and the many quick ones of unit end it.
+WORKERS ?= 2
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -19,8 +24,8 @@ $(STAMP): pyproject.toml
 demo: setup  ## Run the sensor job on local Spark, live in the terminal (about 30 s)
 	@$(PY) -m penstock demo
 
-test: setup  ## Run all tests
-	@$(PY) -m pytest $(ARGS)
+test: setup  ## Run all tests (WORKERS=0: in one process)
+	@$(PY) -m pytest $(PARALLEL) $(ARGS)
 
 check: setup  ## Lint, formatting, types, layers
 	@$(PY) -m ruff check .
