@@ -11,6 +11,7 @@ from penstock.driver.profiles.collected import CollectedProfile
 from penstock.driver.profiles.files import claim_directory, write_profile
 from penstock.driver.profiles.summary import summary_of
 from penstock.errors import InvalidArgumentError
+from penstock.runtime.epoch import Acknowledgement
 
 _log = logging.getLogger("penstock")
 
@@ -47,7 +48,14 @@ class Profiling:
         if self._interval:
             in_turn = self._configuration.get(options.EXECUTOR) == "local"
             self._collected = CollectedProfile(loop.plan, in_turn, self._interval)
-            loop.acknowledged = self._collected.acknowledged
+            loop.acknowledged = self._acknowledged
+
+    def _acknowledged(self, acknowledgements: list[Acknowledgement], seconds: float) -> None:
+        try:
+            if self._collected is not None:
+                self._collected.acknowledged(acknowledgements, seconds)
+        except Exception:  # the epoch itself is not to suffer by it
+            _log.exception("the profile of job %s misses an epoch", self._job_name)
 
     def committed(self, report: EpochReport) -> None:
         if self._collected is not None:
@@ -60,7 +68,7 @@ class Profiling:
             return
         try:
             text = write_profile(self._directory, summary_of(collected))
-        except OSError as error:
+        except Exception as error:
             _log.warning("the profile of job %s cannot be written: %s", self._job_name, error)
             return
         _log.info("the profile of job %s is in %s", self._job_name, self._directory)

@@ -61,6 +61,9 @@ class Sampler:
             sys.setswitchinterval(min(before, _SWITCH_SECONDS))
             try:
                 self._sample()
+            except BaseException:
+                self._running = False  # the next task has a thread started again
+                raise
             finally:
                 sys.setswitchinterval(before)
 
