@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ def _stream_of(spark: Any, folder: Path, epochs: list[list[Row]]) -> Any:
     for number, rows in enumerate(epochs):
         columns = zip(*rows, strict=True)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
-        pq.write_table(pa.table(arrays, schema=_SCHEMA), folder / f"{number:03d}.parquet")
+        file = folder / f"{number:03d}.parquet"
+        pq.write_table(pa.table(arrays, schema=_SCHEMA), file)
+        os.utime(file, (number, number))  # Spark reads files in the order of their age
     reader = spark.readStream.schema(_SPARK_SCHEMA).option("maxFilesPerTrigger", 1)
     return reader.parquet(str(folder))
 
@@ -299,6 +302,8 @@ def test_explain_and_refusals(spark: Any, make_env: Any, tmp_path: Path) -> None
         rows.map([F.col("n"), "s"])
     with pytest.raises(InvalidArgumentError, match="a Column that is a field of the records"):
         rows.key_by(F.col("n") + 1)
+    with pytest.raises(InvalidArgumentError, match="avg takes a field by its name or position"):
+        agg.avg(column)
     with pytest.raises(InvalidArgumentError, match="got one of type string"):
         rows.assign_timestamps_and_watermarks(
             WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(F.col("s"))

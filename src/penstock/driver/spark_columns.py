@@ -110,15 +110,16 @@ def _without_exchange(whole: DataFrame) -> DataFrame | None:
         if children.size() != 1 or plan.getClass().getSimpleName() == _PREPARED:
             return None
         plan = children.apply(0)
-    session = whole.sparkSession
-    utils = session.sparkContext._jvm.org.apache.spark.api.python.PythonUtils  # type: ignore[union-attr]
+    session: Any = whole.sparkSession
+    spark = session._jvm.org.apache.spark
+    spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # new nodes ask for it
     plan = plan.child()
     for node in reversed(above):
-        plan = node.withNewChildren(utils.toSeq([plan]))
-    rows: Any = session._jsparkSession
-    return DataFrame(
-        rows.internalCreateDataFrame(plan.execute(), whole._jdf.schema(), False), session
+        plan = node.withNewChildren(spark.api.python.PythonUtils.toSeq([plan]))
+    rows = session._jsparkSession.internalCreateDataFrame(
+        plan.execute(), whole._jdf.schema(), False
     )
+    return DataFrame(rows, session)
 
 
 def _name(position: int) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.watermark_strategy import is_column
 from penstock.datastream._records import record_class
 from penstock.datastream.functions import AggregateFunction
 from penstock.errors import InvalidArgumentError
@@ -34,6 +35,12 @@ class Aggregate:
 
     def __post_init__(self) -> None:
         for field in (self.field, self.by):
+            if is_column(field):
+                raise InvalidArgumentError(
+                    f"{self.kind} takes a field by its name or position, got a Column; compute it "
+                    "in a map before, as in map([..., column.alias('x')]), and name it: "
+                    f"{self.kind}('x')"
+                )
             if field is not None:
                 getter(field)  # refuses what is no field
 
