@@ -1,4 +1,4 @@
-"""One vertex in one subtask: its chain composed into one call, its state, its writers.
+"""One vertex in one subtask: its chain, its writers, and the life of its epochs.
 
 An instance lives on in its worker as long as the version it made is the base of the next epoch;
 else it is dropped and made anew, since a failed attempt must not leak through `self`.
@@ -6,75 +6,32 @@ else it is dropped and made anew, since a failed attempt must not leak through `
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
-from itertools import islice
 from typing import Any
 
-from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import InitContext
-from penstock.datastream.output_tag import OutputTag
-from penstock.errors import (
-    CheckpointError,
-    CheckpointUnwritableError,
-    PenstockError,
-)
+from penstock.errors import PenstockError
 from penstock.graph.partitioning import ByKey
-from penstock.runtime.attribution import Attribution, explained, place_of, user_error
-from penstock.runtime.checkpointing import OperatorCheckpoints
-from penstock.runtime.codec import dump, own_copy
+from penstock.runtime.attribution import Attribution, place_of, user_error
+from penstock.runtime.chain import Composition
+from penstock.runtime.codec import dump
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.input_time import InputTime
 from penstock.runtime.loop_records import LoopFiles, LoopOutbox, came_back
-from penstock.runtime.operators.base import (
-    Emit,
-    EmitRun,
-    OpenOperator,
-    OperatorDescription,
-    OperatorHost,
-    OperatorTime,
-    one_by_one,
-    passing,
-    stamped,
-)
+from penstock.runtime.operators.base import one_by_one, stamped
 from penstock.runtime.operators.iteration import OpenHead
-from penstock.runtime.operators.ordered import Ordered
-from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.payload import Body, decode_body
-from penstock.runtime.physical import (
-    Output,
-    PhysicalOperator,
-    PhysicalPlan,
-    Vertex,
-)
+from penstock.runtime.physical import PhysicalPlan, Vertex
 from penstock.runtime.plan_file import copied
-from penstock.runtime.profiling.counting import RecordCounts, told_by
-from penstock.runtime.runtime_context import TaskRuntimeContext
-from penstock.runtime.side_inputs import TaskSideInput
-from penstock.runtime.stopping import is_stopped
-from penstock.runtime.stores import base_manifest, spill_store, store_at
+from penstock.runtime.profiling.counting import RecordCounts
+from penstock.runtime.stores import base_manifest
+from penstock.runtime.task_state import TaskState
 from penstock.runtime.watermarks import MIN_TIMESTAMP, Control
 from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
-from penstock.state.backend import NO_KEY, KeyScope, StateBase
-from penstock.state.key_groups import key_group_range
-from penstock.state.keyed_state import KeyedState
-from penstock.state.redistribution import StoredStates, kept_by
-from penstock.storage.checkpoint_layout import segment_path
-from penstock.storage.crash_points import reach
-from penstock.storage.entries import Entry
-from penstock.storage.file_info import FileInfo
-from penstock.storage.filesystem import filesystem_for
-from penstock.storage.manifest import SubtaskState, VertexState
-from penstock.storage.store import Store
-from penstock.storage.table_file import write_table_file
+from penstock.state.backend import NO_KEY, KeyScope
 
 _WHOLE = slice(0, None)
-# So many entries are rewritten at once, however few memory shall hold: each time makes a file.
-_LEAST_AT_ONCE = 10_000
 
 
 class VertexTask:
@@ -97,14 +54,8 @@ class VertexTask:
         self.attempt = order.attempt
         self._closed = False
         self._settings = plan.settings
-        self._order = order
         self._scope = KeyScope()
-        self._rebuilt = 0
-        self._restored_bytes = 0
         self._records_in = 0
-        self._segments: list[FileInfo] = []
-        self._parts = 0
-        """Of the epoch's changes of state that have been dealt with."""
         self._loop_files = LoopFiles(plan.settings, vertex.uid, subtask)
         self._loops = {
             index: LoopOutbox(plan, edge, self._loop_files)
@@ -137,16 +88,26 @@ class VertexTask:
             if isinstance(partitioning, ByKey):
                 self.attribution.of_edge(plan.edges[index], partitioning)
                 self._selectors[index] = key_selector(partitioning)
-        self.keyed_state = (
-            self._make_keyed_state(vertex.operators[0].uid) if self._selectors else None
-        )
-        self.operators: list[OpenOperator] = []
-        self.contexts: list[TaskRuntimeContext] = []
-        self.checkpoints: list[OperatorCheckpoints] = []
-        self._roving = isinstance(vertex.operators[0].operator, SparkSource)
-        before = self._base_state() if _has_time(plan, vertex) else None
+        self.state = self._make_state(order, keyed=bool(self._selectors))
+        before = self.state.base_subtask() if _has_time(plan, vertex) else None
         self._input_time = InputTime(plan, vertex, subtask, before)
-        self._compose()
+        composition = Composition(
+            plan.settings,
+            vertex,
+            subtask,
+            order.attempt,
+            self._scope,
+            self.state,
+            self._writers,
+            self.attribution,
+            self.counts,
+            self._init_context,
+        )
+        self._roving = composition.roving
+        chain = composition.compose()
+        self.operators = chain.operators
+        self.contexts = chain.contexts
+        self.checkpoints = chain.checkpoints
         head = self.operators[0]
         self.process = head.process
         self.run = head.run or one_by_one(head.process)
@@ -155,17 +116,22 @@ class VertexTask:
         for control in self._input_time.reached():
             head.resume(control)
 
+    def _make_state(self, order: EpochOrder, keyed: bool) -> TaskState:
+        return TaskState(self._settings, self.vertex, self.subtask, self._scope, order, keyed)
+
+    @property
+    def _order(self) -> EpochOrder:
+        return self.state.order
+
     # Life of an epoch
 
     def begin(self, order: EpochOrder, token: str) -> None:
-        self._order = order
+        self.state.begin(order, token)
         self.tell_complete(order)
         self.token = token
         self.outbox.take()
         self.outbox.sequence = 0
         self._records_in = 0
-        self._segments = []
-        self._parts = 0
         self._loop_files.begin(order.epoch, token)
         for loop in self._loops.values():
             loop.take()
@@ -175,7 +141,6 @@ class VertexTask:
             if self._roving:
                 writer.forget_time()
             writer.begin_epoch(order.epoch, bytes.fromhex(token), index in order.frozen_edges)
-        self._follow(order)
         for operator in self.operators:
             operator.begin_epoch()
 
@@ -208,7 +173,7 @@ class VertexTask:
             self._control(self._input_time.receive(edge, producer, (kind, time)))
         if start < len(values):
             self._run_part(edge, values, timestamps, slice(start, None))
-        self._make_room()
+        self.state.make_room()
 
     def _run_part(
         self, edge: int, values: list[Any], timestamps: list[Any] | None, part: slice
@@ -264,17 +229,12 @@ class VertexTask:
             if prepared:
                 acknowledgement.committables[described.uid] = [dump(item) for item in prepared]
         self._keep(acknowledgement)
-        if self.keyed_state is not None:
-            self._write_segment(acknowledgement, self.keyed_state)
-            self.keyed_state.end_epoch()
+        self.state.store(acknowledgement)
         uid = self.vertex.uid
         acknowledgement.records_in[uid] = self._records_in
         acknowledgement.records_out[uid] = sum(sent.values())
         acknowledgement.sent = self._sent()
         acknowledgement.watermark = self._input_time.watermark
-        # Also what an instance read when it was made, before its first epoch.
-        acknowledgement.rebuilt_rows, self._rebuilt = self._rebuilt, 0
-        acknowledgement.restored_bytes, self._restored_bytes = self._restored_bytes, 0
         for described, context in zip(self.vertex.operators, self.contexts, strict=True):
             if found := context.get_metrics_group().snapshot():
                 acknowledgement.metrics[described.uid] = found
@@ -319,8 +279,7 @@ class VertexTask:
         if self._closed:
             return
         self._closed = True
-        if self.keyed_state is not None:
-            self.keyed_state.end_epoch()
+        self.state.close()
         failed: PenstockError | None = None
         for described, operator in zip(self.vertex.operators, self.operators, strict=True):
             try:
@@ -352,258 +311,9 @@ class VertexTask:
                 "files": [file.to_json() for file in files],
             }
 
-    def _write_segment(self, acknowledgement: Acknowledgement, keyed_state: KeyedState) -> None:
-        reach("task.before_segment")
-        entries = keyed_state.rewritten()
-        at_once = max(self._settings.cache_entries, _LEAST_AT_ONCE)
-        while part := list(islice(entries, at_once)):
-            self._write(part)
-            reach("task.rewriting")
-        self._write(keyed_state.snapshot())
-        uid = self.vertex.operators[0].uid
-        acknowledgement.state_types.setdefault(uid, {}).update(keyed_state.types())
-        if changed := keyed_state.declared.changed():
-            acknowledgement.changed_types[uid] = {name: dump(t) for name, t in changed.items()}
-        acknowledgement.files = [info.to_json() for info in self._segments]
-        reach("task.after_segment")
-
-    def _make_room(self) -> None:
-        """If more has changed than memory shall hold, write that part of the segment now."""
-        if self.keyed_state is not None and self.keyed_state.overflowing():
-            self._write(self.keyed_state.spill())
-
-    def _write(self, entries: list[Entry]) -> None:
-        if entries:
-            part, self._parts = self._parts, self._parts + 1
-            if self._settings.batch:
-                return  # nothing goes on from the only epoch
-            fs, root = filesystem_for(self._settings.root)
-            path = segment_path(self._order.epoch, self.vertex.uid, self.subtask, self.token, part)
-            try:
-                self._segments.append(write_table_file(fs, root, path, entries, kind="segment"))
-            except CheckpointError:
-                raise
-            except OSError as error:
-                raise CheckpointUnwritableError.at(path, error) from error
-
-    # Composition
-
-    def _compose(self) -> None:
-        """Open the operators, last first, so that each finds its successors' calls."""
-        opened: dict[int, OpenOperator] = {}
-        contexts: dict[int, TaskRuntimeContext] = {}
-        checkpoints: dict[int, OperatorCheckpoints] = {}
-        for index in reversed(range(len(self.vertex.operators))):
-            described = self.vertex.operators[index]
-            keyed_state = self.keyed_state if index == 0 else None
-            contexts[index] = TaskRuntimeContext(
-                self._settings, self.vertex, self.subtask, described.name, keyed_state
-            )
-            contexts[index].attempt = self.attempt
-            checkpoints[index] = OperatorCheckpoints(
-                contexts[index],
-                self._scope,
-                lambda: self._order,
-                self._restored_state(described.uid),
-                partial(self._restored_everywhere, described.uid),
-            )
-            contexts[index].side_inputs = {
-                side.name: TaskSideInput(side, lambda: self._order)
-                for side in described.side_inputs
-            }
-            host = self._host(described, contexts[index], checkpoints[index], keyed_state, opened)
-            try:
-                opened[index] = _description(described).open(host)
-            except Exception as error:
-                for operator in opened.values():
-                    with contextlib.suppress(Exception):
-                        operator.close()
-                raise explained(error, place_of(described)) from error
-            opened[index].time = host.time
-            opened[index].pass_on = self._passing_on(described, opened)
-            self.attribution.of_operator(described, opened[index])
-            self.attribution.of_object(described, checkpoints[index])
-            if self.counts is not None and index > 0 and told_by(self.vertex, index) is None:
-                self.counts.of(described.uid, opened[index])
-        self.operators = [opened[i] for i in range(len(opened))]
-        self.contexts = [contexts[i] for i in range(len(contexts))]
-        self.checkpoints = [checkpoints[i] for i in range(len(checkpoints))]
-
-    def _host(
-        self,
-        described: PhysicalOperator,
-        context: TaskRuntimeContext,
-        checkpoints: OperatorCheckpoints,
-        keyed_state: KeyedState | None,
-        opened: dict[int, OpenOperator],
-    ) -> OperatorHost:
-        main = [o for o in described.outputs if o.tag is None]
-        sides: dict[str, list[Output]] = {}
-        for output in described.outputs:
-            if output.tag is not None:
-                sides.setdefault(output.tag, []).append(output)
-        targets = {tag: self._emit_to(outputs, opened) for tag, outputs in sides.items()}
-        converting: dict[str, Emit] = {}
-
-        def emit_side(tag: OutputTag, value: Any) -> None:
-            side = converting.get(tag.tag_id)
-            if side is None:
-                target = targets.get(tag.tag_id, _drop)
-                side, _ = self._converting(described, tag.type_info, target, one_by_one(target))
-                converting[tag.tag_id] = side
-            side(value)
-
-        emit, emit_run = self._emit_to(main, opened), self._run_to(main, opened)
-        if described.output_type is not None:
-            emit, emit_run = self._converting(described, described.output_type, emit, emit_run)
-        return OperatorHost(
-            context=context,
-            scope=self._scope,
-            keyed_state=keyed_state,
-            emit=emit,
-            emit_run=emit_run,
-            emit_side=emit_side,
-            clock=lambda: self._order.clock,
-            time=OperatorTime(),
-            checkpoints=checkpoints,
-            make_room=self._make_room,
-            roving=self._roving,
-            order=lambda: self._order,
-            init_context=lambda: self._init_context(described.uid),
-            batch=self._settings.batch,
-            watermark_interval=self._settings.watermark_interval,
-            unsay=self._unsay,
-            stopped=lambda: is_stopped(self._settings.run_id),
-        )
-
-    def _unsay(self) -> None:
-        for writer in self._writers.values():
-            writer.unsay()
-
-    def _restored_state(self, uid: str) -> StoredStates:
-        base = self._base_state()
-        return {} if base is None else kept_by(base, uid)
-
-    def _restored_everywhere(self, uid: str) -> Sequence[StoredStates]:
-        """The same of all subtasks."""
-        base = self._base_vertex()
-        return () if base is None else [kept_by(s, uid) for s in base.subtasks]
-
-    def _passing_on(
-        self, described: PhysicalOperator, opened: dict[int, OpenOperator]
-    ) -> Callable[[Control], None]:
-        """Control events go wherever records go, side outputs included."""
-        targets = [
-            opened[output.operator].control
-            if output.operator is not None
-            else self._writers[output.edge].control  # type: ignore[index]
-            for output in described.outputs
-        ]
-
-        def pass_on(control: Control) -> None:
-            for target in targets:
-                target(control)
-
-        return pass_on
-
-    def _emit_to(self, outputs: list[Output], opened: dict[int, OpenOperator]) -> Emit:
-        calls = [
-            opened[output.operator].process
-            if output.operator is not None
-            else self._writers[output.edge].write  # type: ignore[index]
-            for output in outputs
-        ]
-        if not calls:
-            return _drop
-        if len(calls) == 1:
-            return calls[0]
-        return _fan_out(calls)
-
-    def _run_to(self, outputs: list[Output], opened: dict[int, OpenOperator]) -> EmitRun:
-        """The run of the only one that follows, or a loop over its calls."""
-        if len(outputs) == 1:
-            only = outputs[0]
-            if only.edge is not None:
-                return self._writers[only.edge].run
-            run = opened[only.operator].run  # type: ignore[index]
-            if run is not None:
-                return run
-        return one_by_one(self._emit_to(outputs, opened))
-
-    def _converting(
-        self, described: PhysicalOperator, type_info: TypeInformation, emit: Emit, run: EmitRun
-    ) -> tuple[Emit, EmitRun]:
-        """The same ends, for values of a declared type."""
-        call = type_info.converter()
-        if call is None:
-            return emit, run
-        self.attribution.of_callable(described, call, emit)
-
-        def convert(value: Any) -> None:
-            emit(call(value))
-
-        def results(values: Iterable[Any], emit: Emit = emit) -> Iterator[Any]:
-            for value in values:
-                yield call(value)
-
-        return convert, passing(results, run)
-
     def explain(self, error: BaseException) -> PenstockError:
         """The error with the operator and the user's line that it belongs to."""
         return self.attribution.explain(error)
-
-    # State
-
-    def _make_keyed_state(self, uid: str) -> KeyedState:
-        vertex = self.vertex
-        key_groups = key_group_range(self.subtask, vertex.max_parallelism, vertex.parallelism)
-
-        def open_at_base() -> Store:
-            store, caught_up = store_at(
-                self._settings, vertex.uid, self.subtask, self._base_state(), {uid}, key_groups
-            )
-            self._rebuilt += caught_up.rows
-            self._restored_bytes += caught_up.bytes
-            return store
-
-        return KeyedState(
-            self._scope,
-            StateBase(
-                uid,
-                vertex.max_parallelism,
-                open_at_base,
-                lambda: spill_store(self._settings, vertex.uid, self.subtask),
-            ),
-            key_groups,
-            now=lambda: self._order.clock,
-            chunk_number=lambda: self._order.epoch << 16 | self._parts,
-            keep=self._settings.cache_entries,
-            recorded=lambda: self._recorded_types(uid),
-        )
-
-    def _recorded_types(self, uid: str) -> Mapping[str, Any]:
-        """The types of an operator's states as the base has them."""
-        if self._order.base is None:
-            return {}
-        return base_manifest(self._settings, self._order.base).state_types.get(uid, {})
-
-    def _follow(self, order: EpochOrder) -> None:
-        """What other subtasks have found declared otherwise than it is stored, this one may not
-        declare before its next record."""
-        changed = order.changed_types.get(self.vertex.operators[0].uid, {})
-        for state, pickled in changed.items():
-            assert self.keyed_state is not None
-            self.keyed_state.declared.follow(state, *pickle.loads(base64.b64decode(pickled)))
-
-    def _base_state(self) -> SubtaskState | None:
-        vertex = self._base_vertex()
-        return None if vertex is None else vertex.subtasks[self.subtask]
-
-    def _base_vertex(self) -> VertexState | None:
-        if self._order.base is None:
-            return None
-        manifest = base_manifest(self._settings, self._order.base)
-        return manifest.vertices.get(self.vertex.uid)
 
     def _init_context(self, uid: str) -> InitContext:
         return InitContext(
@@ -617,35 +327,13 @@ class VertexTask:
         )
 
 
-def _description(described: PhysicalOperator) -> OperatorDescription:
-    operator: OperatorDescription = described.operator
-    return Ordered(operator) if described.event_time_order else operator
-
-
 def _has_time(plan: PhysicalPlan, vertex: Vertex) -> bool:
     """Whether there is something in event time to go on from."""
     inputs = any(plan.edges[index].stamped for index in vertex.inputs)
     return inputs or any(getattr(o.operator, "timestamps", False) for o in vertex.operators)
 
 
-def _drop(value: Any) -> None:
-    """Where results go that nobody reads."""
-
-
 def _keyed(call: Callable[[Any], Any], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:
     for value in values:
         scope.key = call(value)
         yield value
-
-
-def _fan_out(calls: list[Emit]) -> Emit:
-    """Every branch gets the record; if it can change, each but the first gets a copy."""
-    first, rest = calls[0], calls[1:]
-
-    def emit(value: Any) -> None:
-        copies = [own_copy(value, "a record that goes to several operators") for _ in rest]
-        first(value)
-        for call, own in zip(rest, copies, strict=True):
-            call(own)
-
-    return emit

@@ -326,7 +326,7 @@ class KeyedHarness(Harness):
         None, or an empty list or dict, if it holds nothing. Reading counts as a use where a time
         to live is renewed by reading.
         """
-        keyed_state = self._task.keyed_state
+        keyed_state = self._task.state.keyed_state
         assert keyed_state is not None
         known = keyed_state.types()
         if descriptor.get_name() not in known:

@@ -25,9 +25,10 @@ from penstock.runtime.physical import (
     PhysicalPlan,
     Vertex,
 )
+from penstock.runtime.task_state import TaskState
 from penstock.runtime.vertex_task import VertexTask
 from penstock.runtime.watermarks import MIN_TIMESTAMP, WATERMARK
-from penstock.state.backend import StateBase
+from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keyed_state import KeyedState
 from penstock.state.redistribution import StoredStates, unpacked
 from penstock.storage.memory_store import MemoryStore
@@ -98,15 +99,35 @@ class HarnessTask(VertexTask):
         """Emit what asynchronous calls that are under way will give."""
         self.operators[0].end_epoch()
 
+    def _make_state(self, order: EpochOrder, keyed: bool) -> TaskState:
+        around = self._surroundings
+        return _KeptState(around, self._settings, self.vertex, self._scope, order, keyed)
+
+
+class _KeptState(TaskState):
+    """Of a task without a checkpoint: acknowledged when it is stored."""
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        settings: JobSettings,
+        vertex: Vertex,
+        scope: KeyScope,
+        order: EpochOrder,
+        keyed: bool,
+    ) -> None:
+        self._surroundings = surroundings
+        super().__init__(settings, vertex, 0, scope, order, keyed)
+
     def _base_vertex(self) -> None:
         """There is no manifest."""
 
-    def _restored_state(self, uid: str) -> StoredStates:
+    def restored(self, uid: str) -> StoredStates:
         kept = self._surroundings.operator_state.get(uid)
         return {} if kept is None else unpacked(kept)
 
-    def _restored_everywhere(self, uid: str) -> list[StoredStates]:
-        return [self._restored_state(uid)]
+    def restored_everywhere(self, uid: str) -> list[StoredStates]:
+        return [self.restored(uid)]
 
     def _make_keyed_state(self, uid: str) -> KeyedState:
         around = self._surroundings

@@ -13,7 +13,7 @@ H = TypeVar("H", bound=Harness)
 
 def spilling(harness: H, keep: int) -> H:
     """The same harness, of whose state at most `keep` objects stay in memory between two runs."""
-    task, around = harness._task, harness._around
+    task, around = harness._task.state, harness._around
     keyed_state = task.keyed_state
     assert keyed_state is not None
     parts: list[list[Entry]] = []
