@@ -31,7 +31,7 @@ BYTEWAX_1 = "bytewax-1"
 BYTEWAX_2 = "bytewax-2"
 PATHWAY = "pathway"
 QUIX = "quix"
-PENSTOCK_BUILT_IN = "penstock-columnar"
+PENSTOCK_COLUMNAR = "penstock-columnar"
 
 _JVM_SECONDS = 20.0
 
@@ -41,7 +41,7 @@ CONTENDERS = {
         Contender(BARE, "bare Python loop, 1 core"),
         Contender(PENSTOCK, "Penstock", None, {}, _JVM_SECONDS, files_per_epoch=8),
         Contender(
-            PENSTOCK_BUILT_IN,
+            PENSTOCK_COLUMNAR,
             "Penstock, columnar lane",
             None,
             {"columnar": True},

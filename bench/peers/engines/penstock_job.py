@@ -12,7 +12,8 @@ from typing import Any
 
 from bench import jobs
 from bench.measure import Params, Result
-from bench.peers.engines.orders import answers_of, called, paths_in
+from bench.peers.engines.orders import answers_of, called
+from bench.peers.engines.spark_files import frame_of
 from penstock import compat
 from penstock.datastream.functions import RuntimeContext, SinkFunction
 from penstock.driver.epoch_loop import EpochReport
@@ -81,15 +82,4 @@ def _told(report: EpochReport, name: str) -> Any:
         for metrics in group
         for key, value in metrics.items()
         if key.endswith(name)
-    )
-
-
-def frame_of(spark: Any, params: Params, stream: str) -> Any:
-    """The first so many files of an input, a few in each epoch."""
-    names = ",".join(path.name for path in paths_in(params, stream))
-    return (
-        spark.readStream.schema(params["schemas"][stream])
-        .option("maxFilesPerTrigger", params["files_per_epoch"])
-        .option("pathGlobFilter", f"{{{names}}}")
-        .parquet(params["inputs"][stream])
     )
