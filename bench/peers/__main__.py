@@ -22,7 +22,6 @@ _PACKAGES = {
     "pyflink": "apache-flink",
     "bytewax": "bytewax",
     "pathway": "pathway",
-    "quix": "quixstreams",
 }
 _KINDS = {PENSTOCK: "ours", PENSTOCK_COLUMNAR: "ours", BARE: "limit"}
 

@@ -30,7 +30,6 @@ SPARK_SQL = "spark-sql"
 BYTEWAX_1 = "bytewax-1"
 BYTEWAX_2 = "bytewax-2"
 PATHWAY = "pathway"
-QUIX = "quix"
 PENSTOCK_COLUMNAR = "penstock-columnar"
 
 _JVM_SECONDS = 20.0
@@ -68,7 +67,6 @@ CONTENDERS = {
         ),
         Contender(BYTEWAX_1, "Bytewax, 1 process", "bytewax", {"processes": 1}),
         Contender(BYTEWAX_2, "Bytewax, 2 processes", "bytewax", {"processes": 2}),
-        Contender(PATHWAY, "Pathway, 2 processes", "pathway", {"processes": 2}),
-        Contender(QUIX, "Quix Streams", "quix", {"processes": 1}),
+        Contender(PATHWAY, "Pathway, 2 processes, updates merged", "pathway", {"processes": 2}),
     )
 }

@@ -56,7 +56,7 @@ class Columns:
 
 def map_filter(columns: Columns) -> Expected:
     kept = columns.values[columns.values >= 2 * WARM]
-    return Expected(len(kept), float(kept.sum()))
+    return Expected(len(kept), float(kept.sum()), float(kept.sum()))
 
 
 def keyed_count(columns: Columns) -> Expected:

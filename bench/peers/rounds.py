@@ -118,6 +118,7 @@ def _order(program: Program, contender: Contender, size: Size, smoke: bool, scal
         "files": size.files,
         "cold_files": size.cold,
         "mark": program.mark(size.cold),
+        "rows_answered": _expected(program, size.files, scale).outputs,
         "files_per_epoch": min(contender.files_per_epoch, 2)
         if smoke
         else contender.files_per_epoch,

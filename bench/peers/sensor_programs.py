@@ -50,6 +50,9 @@ def _calls(bare: str) -> dict[str, str]:
     }
 
 
+_PATHWAY = {who.PATHWAY: f"{_ENGINES}.pathway_table:run"}
+
+
 def _order(flink: str, weight_of: str, schemas: dict[str, str] | None = None) -> dict[str, Any]:
     name = flink.partition(":")[2]
     return {
@@ -58,6 +61,7 @@ def _order(flink: str, weight_of: str, schemas: dict[str, str] | None = None) ->
         "weight_of": f"bench.peers.functions:{weight_of}",
         "flink": f"{_FLINK}.{flink}",
         "bytewax": f"{_ENGINES}.bytewax_programs:{name}",
+        "pathway": f"{_ENGINES}.pathway_table:{name}",
     }
 
 
@@ -78,8 +82,8 @@ _STATELESS = Program(
     "map and filter, no state",
     _readings(inputs.STEADY),
     _direct(expected.map_filter),
-    _calls("bare:map_filter"),
-    _sized(1_000_000, 600_000, 400_000, 40_000),
+    {**_calls("bare:map_filter"), **_PATHWAY},
+    {**_sized(1_000_000, 600_000, 400_000, 40_000), who.PATHWAY: 100_000},
     _order("programs:map_filter", "amount_in"),
 )
 
@@ -88,8 +92,16 @@ _KEYED_COUNT = Program(
     "keyed count, an update per record",
     _readings(inputs.STEADY),
     _direct(expected.keyed_count),
-    {**_calls("bare:keyed_count"), who.TRANSFORM: f"{_ENGINES}.spark_state:run"},
-    {**_sized(600_000, 400_000, 150_000, 10_000), who.TRANSFORM: _SLOW_SPARK},
+    {
+        **_calls("bare:keyed_count"),
+        **_PATHWAY,
+        who.TRANSFORM: f"{_ENGINES}.spark_state:run",
+    },
+    {
+        **_sized(600_000, 400_000, 150_000, 10_000),
+        who.PATHWAY: 120_000,
+        who.TRANSFORM: _SLOW_SPARK,
+    },
     _order("programs:keyed_count", "amount_in"),
     (
         Wanted(who.PYFLINK_THREAD, 25),
@@ -217,8 +229,8 @@ _WORD_COUNT = Program(
     "word count, ten words a line, an update per word (rows are words)",
     lambda files, scale: {"lines": inputs.lines(files, scale)},
     lambda directories, files: expected.word_count(expected.table_of(directories["lines"], files)),
-    _calls("bare:word_count"),
-    _sized(1_200_000, 500_000, 150_000, 12_000),
+    {**_calls("bare:word_count"), **_PATHWAY},
+    {**_sized(1_200_000, 500_000, 150_000, 12_000), who.PATHWAY: 150_000},
     _order("programs:word_count", "amount_in", {"lines": inputs.LINES_SCHEMA}),
 )
 
