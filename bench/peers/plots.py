@@ -49,7 +49,7 @@ class _Scale:
     """Rates to places; begins at a power of ten below the slowest."""
 
     def __init__(self, bars: Sequence[Bar]) -> None:
-        self._low = math.floor(math.log10(min(bar.low for bar in bars)))
+        self._low = math.floor(math.log10(min(bar.low for bar in bars) * 0.7))
         highest = math.log10(max(bar.high for bar in bars))
         self._high = max(highest, self._low + 1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,8 @@ _SESSIONS = Program(
     lag_millis=GAP_MILLIS + OUT_OF_ORDER_MILLIS,
 )
 
+_COLUMNAR = find_spec("penstock.datastream.aggregates") is not None
+
 _BUILT_IN = Program(
     "window_built_in",
     "tumbling windows of 5 s, count and average by built-in functions",
@@ -173,8 +176,9 @@ _BUILT_IN = Program(
     {
         who.PENSTOCK: f"{_ENGINES}.penstock_job:run",
         who.SPARK_SQL: f"{_ENGINES}.spark_windows:run",
+        **({who.PENSTOCK_COLUMNAR: f"{_ENGINES}.penstock_columns:run"} if _COLUMNAR else {}),
     },
-    {who.PENSTOCK: 250_000, who.SPARK_SQL: 190_000},
+    {who.PENSTOCK: 250_000, who.SPARK_SQL: 190_000, who.PENSTOCK_COLUMNAR: 1_000_000},
     _order("programs:tumbling", "exact_digest_of"),
     (
         Wanted(who.PENSTOCK, 5, of=who.PENSTOCK_COLUMNAR),
@@ -182,6 +186,7 @@ _BUILT_IN = Program(
     ),
     back_millis=SIZE_MILLIS,
     lag_millis=SIZE_MILLIS + OUT_OF_ORDER_MILLIS,
+    absent={} if _COLUMNAR else {who.PENSTOCK_COLUMNAR: "this version has no built-in aggregates"},
 )
 
 _INTERVAL_JOIN = Program(

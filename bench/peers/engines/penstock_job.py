@@ -52,15 +52,19 @@ class Answers(SinkFunction):
 def run(params: Params) -> Result:
     spark = jobs.session()
     env = jobs.environment(params)
-    build = called(params["flink"])
     rows = {
         stream: env.from_spark(frame_of(spark, params, stream), record_type=tuple, bounded=True)
         for stream in params["inputs"]
     }
+    return answered(env, called(params["flink"])(rows), params)
+
+
+def answered(env: Any, answers: Any, params: Params) -> Result:
+    """Run the job whose last stream is `answers`."""
     ends: list[tuple[float, EpochReport]] = []
     env.add_epoch_listener(lambda report: ends.append((time.perf_counter(), report)))
     _, _, weight_of = answers_of(params)
-    build(rows).add_sink(Answers(weight_of))
+    answers.add_sink(Answers(weight_of))
     env.execute(params["program"])
     reports = [report for _, report in ends]
     epochs = sum(report.batch is not None for report in reports)
