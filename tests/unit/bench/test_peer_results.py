@@ -1,7 +1,7 @@
 """Tables and plots of the comparison with peers."""
 
 import json
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,7 @@ def test_the_data_has_every_run(tmp_path: Path) -> None:
 
 def test_in_a_plot_the_same_factor_is_the_same_length() -> None:
     bars = [plots.Bar(f"a & {rate}", rate, rate, rate) for rate in (1000.0, 20_000.0, 400_000.0)]
-    picture = ElementTree.fromstring(plots.svg("rates", bars))
+    picture = ET.fromstring(plots.svg("rates", bars))
     boxes = picture.findall("{http://www.w3.org/2000/svg}rect")[1:]
     quickest, middle, slowest = (float(box.attrib["width"]) for box in boxes)
     assert quickest - middle == pytest.approx(middle - slowest, abs=0.3)
@@ -55,4 +55,4 @@ def test_in_a_plot_the_same_factor_is_the_same_length() -> None:
 
 
 def test_a_plot_of_one_contender() -> None:
-    ElementTree.fromstring(plots.svg("rates", [plots.Bar("alone", 10.0, 10.0, 10.0)]))
+    ET.fromstring(plots.svg("rates", [plots.Bar("alone", 10.0, 10.0, 10.0)]))
