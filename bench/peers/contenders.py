@@ -30,8 +30,7 @@ SPARK_SQL = "spark-sql"
 BYTEWAX_1 = "bytewax-1"
 BYTEWAX_2 = "bytewax-2"
 PATHWAY = "pathway"
-QUIX = "quix"
-PENSTOCK_BUILT_IN = "penstock-columnar"
+PENSTOCK_COLUMNAR = "penstock-columnar"
 
 _JVM_SECONDS = 20.0
 
@@ -41,7 +40,7 @@ CONTENDERS = {
         Contender(BARE, "bare Python loop, 1 core"),
         Contender(PENSTOCK, "Penstock", None, {}, _JVM_SECONDS, files_per_epoch=8),
         Contender(
-            PENSTOCK_BUILT_IN,
+            PENSTOCK_COLUMNAR,
             "Penstock, columnar lane",
             None,
             {"columnar": True},
@@ -68,7 +67,6 @@ CONTENDERS = {
         ),
         Contender(BYTEWAX_1, "Bytewax, 1 process", "bytewax", {"processes": 1}),
         Contender(BYTEWAX_2, "Bytewax, 2 processes", "bytewax", {"processes": 2}),
-        Contender(PATHWAY, "Pathway, 2 processes", "pathway", {"processes": 2}),
-        Contender(QUIX, "Quix Streams", "quix", {"processes": 1}),
+        Contender(PATHWAY, "Pathway, 2 processes, updates merged", "pathway", {"processes": 2}),
     )
 }

@@ -17,11 +17,14 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from bench.peers.functions import OUT_OF_ORDER_MILLIS
+from bench.peers.functions import CLASSES, OUT_OF_ORDER_MILLIS, threshold_of
 
 FIRST_MILLIS = 1_700_000_000_000
 FILE_MILLIS = 5_000
 SCHEMA = "id string, ts long, temp double"
+LINES_SCHEMA = "line string, ts long"
+RULES_SCHEMA = "class long, ts long, threshold double"
+WORDS_IN_LINE = 10
 STEADY, BURSTS = "steady", "bursts"
 """Every key at any time; or each key for two seconds of every six, and then silent."""
 
@@ -47,6 +50,18 @@ def readings(pattern: str, files: int, scale: Scale, seed: int = 0) -> Path:
     """The directory of the files, of which at least the first so many are there."""
     directory = _cache() / f"peers-{_FORMAT}-{pattern}-{seed}-{scale.rows_per_file}-{scale.keys}"
     return filled(directory, files, lambda number: _table(pattern, number, scale, seed))
+
+
+def lines(files: int, scale: Scale) -> Path:
+    """Lines of words, of which few are frequent: as many words in a file as there are readings."""
+    directory = _cache() / f"peers-{_FORMAT}-lines-{scale.rows_per_file}-{scale.keys}"
+    return filled(directory, files, lambda number: _lines(number, scale))
+
+
+def rules(files: int, scale: Scale) -> Path:
+    """Thresholds by class of sensors, each again and again: one for a hundred readings."""
+    directory = _cache() / f"peers-{_FORMAT}-rules-{scale.rows_per_file}"
+    return filled(directory, files, lambda number: _rules(number, scale))
 
 
 def filled(directory: Path, files: int, table_of: object) -> Path:
@@ -112,3 +127,31 @@ def _keys(rng: np.random.Generator, pattern: str, times: np.ndarray, keys: int) 
     begins = (times - rng.integers(0, _BURST_MILLIS, len(times))) % _PERIOD_MILLIS
     shuffled = np.random.default_rng(0).permutation(keys)
     return np.asarray(shuffled[begins * keys // _PERIOD_MILLIS])
+
+
+def _lines(number: int, scale: Scale) -> pa.Table:
+    rng = np.random.default_rng([2, number])
+    count = scale.rows_per_file // WORDS_IN_LINE
+    words = np.minimum(rng.zipf(1.3, (count, WORDS_IN_LINE)), scale.keys)
+    return pa.table(
+        {
+            "line": pa.array([" ".join(f"w{word}" for word in line) for line in words.tolist()]),
+            "ts": pa.array(_steps(number, count)),
+        }
+    )
+
+
+def _rules(number: int, scale: Scale) -> pa.Table:
+    count = scale.rows_per_file // 100
+    classes = np.random.default_rng([3, number]).integers(0, CLASSES, count).tolist()
+    return pa.table(
+        {
+            "class": pa.array(classes),
+            "ts": pa.array(_steps(number, count)),
+            "threshold": pa.array([threshold_of(each) for each in classes]),
+        }
+    )
+
+
+def _steps(number: int, count: int) -> np.ndarray:
+    return FIRST_MILLIS + number * FILE_MILLIS + np.arange(count) * FILE_MILLIS // count

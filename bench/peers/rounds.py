@@ -118,6 +118,7 @@ def _order(program: Program, contender: Contender, size: Size, smoke: bool, scal
         "files": size.files,
         "cold_files": size.cold,
         "mark": program.mark(size.cold),
+        "rows_answered": _expected(program, size.files, scale).outputs,
         "files_per_epoch": min(contender.files_per_epoch, 2)
         if smoke
         else contender.files_per_epoch,
@@ -128,10 +129,14 @@ def _order(program: Program, contender: Contender, size: Size, smoke: bool, scal
 
 def _rows(program: Program, contender: Contender, size: Size, scale: Scale) -> int:
     """Rows between mark and end."""
+    cold, every = (_rows_in(program, files, scale) for files in (size.cold, size.files))
+    return every - program.rows_before_mark(cold, size.cold, bool(contender.files_per_epoch))
+
+
+def _rows_in(program: Program, files: int, scale: Scale) -> int:
     if program.rows_in is None:
-        return size.measured * scale.rows_per_file
-    inputs = program.inputs(size.files, scale)
-    return program.rows_in(inputs, size.files) - program.rows_in(inputs, size.cold)
+        return files * scale.rows_per_file
+    return program.rows_in(files, scale)
 
 
 class WrongAnswers(RuntimeError):
