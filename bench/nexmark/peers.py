@@ -106,10 +106,10 @@ def _calls(query: str) -> dict[str, str]:
     return {
         who.BARE: f"{_CONTENDERS}.bare:{query}",
         who.PENSTOCK: f"{_ENGINES}.penstock_job:run",
-        who.PYFLINK_THREAD: f"{_ENGINES}.pyflink_job:run",
-        who.PYFLINK_PROCESS: f"{_ENGINES}.pyflink_job:run",
-        who.BYTEWAX_1: f"{_ENGINES}.bytewax_flow:run",
-        who.BYTEWAX_2: f"{_ENGINES}.bytewax_flow:run",
+        who.PYFLINK_THREAD: f"{_CONTENDERS}.flink_programs:run",
+        who.PYFLINK_PROCESS: f"{_CONTENDERS}.flink_programs:run",
+        who.BYTEWAX_1: f"{_CONTENDERS}.bytewax_programs:run",
+        who.BYTEWAX_2: f"{_CONTENDERS}.bytewax_programs:run",
         who.SPARK_SQL: f"{_CONTENDERS}.spark_programs:run",
     }
 

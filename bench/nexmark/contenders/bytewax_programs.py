@@ -16,12 +16,21 @@ import bytewax.operators as op
 from bytewax.dataflow import Stream
 
 from bench.nexmark.answers import GAP_MILLIS, OUT_OF_ORDER_MILLIS, SLIDE_MILLIS, WINDOW_MILLIS
+from bench.peers.engines import bytewax_flow
 
 _GROUPS = 16
 _NAMES = [str(group) for group in range(_GROUPS)]
 _NEVER = 1 << 62
 
+_READERS = "NEXMARK_READERS"
+"""Variable of the environment: how many processes read."""
+
 Rows = dict[str, Stream[Any]]
+
+
+def run(params: dict[str, Any]) -> dict[str, Any]:
+    os.environ[_READERS] = str(params["processes"])
+    return bytewax_flow.run(params)
 
 
 def q5(rows: Rows) -> Stream[Any]:
@@ -66,7 +75,9 @@ class _Group(op.StatefulBatchLogic[Any, Any, Any]):
 
     def __init__(self) -> None:
         self._newest: dict[int, int] = {}
-        self._next_close = -_NEVER
+        """By process that reads."""
+        self._readers = int(os.environ[_READERS])
+        self._next_close = 0
 
     def on_batch(self, values: list[Any]) -> tuple[Iterable[Any], bool]:
         newest = self._newest
@@ -75,6 +86,8 @@ class _Group(op.StatefulBatchLogic[Any, Any, Any]):
             time = row[-1]
             if time > newest.get(reader, 0):
                 newest[reader] = time
+        if len(newest) < self._readers:
+            return (), False
         reached = min(newest.values()) - OUT_OF_ORDER_MILLIS
         if reached >= self._next_close:
             self._next_close = reached + 100
