@@ -250,10 +250,7 @@ def _snapshots(this: _Run) -> list[Plot]:
     size = this.size
     by_state = {keys: _touched(this, keys, _CHANGED) for keys in size.states}
     middle = size.states[min(1, len(size.states) - 1)]
-    by_change = {
-        change: by_state[middle] if change == _CHANGED else _touched(this, middle, change)
-        for change in size.changes
-    }
+    by_change = {change: _touched(this, middle, change) for change in size.changes}
     for keys, found in by_state.items():
         part = found["epoch_bytes"] / found["state_bytes"]
         told = f"{keys * _PAYLOAD / _MB:,.0f} MB, {_CHANGED:.0%} changed"
@@ -271,21 +268,47 @@ def _snapshots(this: _Run) -> list[Plot]:
         told = f"{middle * _PAYLOAD / _MB:,.0f} MB, {change:.1%} changed"
         measured = f"{found['epoch_bytes'] / _MB:.2f} MB, {found['epoch_seconds'] * 1000:.0f} ms"
         this.add("snapshot", told, measured, f"{change * found['state_bytes'] / _MB:.2f} MB")
-    return [*_by_state(by_state), *_by_change(by_change)]
+    return [*_by_state(by_state), *_by_change(by_change), _same_updates(this)]
+
+
+def _same_updates(this: _Run) -> Plot:
+    """As many changes in an epoch, however large the state is."""
+    updates = int(this.size.states[-1] * _CHANGED)
+    found = [_touched(this, keys, updates / keys) for keys in this.size.states]
+    millis = [(r["state_bytes"] / _MB, r["epoch_seconds"] * 1000) for r in found]
+    first = millis[0][1]
+    for megabytes, took in millis:
+        told = f"{updates:,} updates in {megabytes:,.0f} MB"
+        this.add("state size", told, f"{took:.0f} ms an epoch", f"{first:.0f} ms")
+    return Plot(
+        "scaling-state",
+        f"How long an epoch of {updates:,} updates takes, by the size of the state",
+        "state, MB",
+        "epoch, ms",
+        [
+            Line("epoch", millis),
+            Line("as with the least", [(megabytes, first) for megabytes, _ in millis], True),
+        ],
+    )
 
 
 def _touched(this: _Run, keys: int, change: float) -> Result:
+    """Measured once, however often it is asked for."""
+    touched = max(2, round(keys * change))
+    title = f"{keys:,} keys, {touched:,} changed"
+    if title in this.raw:
+        return this.raw[title]
     params = {
         "cores": _CORES,
         "backend": "hashmap",
         "keys": keys,
         "payload": _PAYLOAD,
-        "touched": max(2, int(keys * change)),
+        "touched": touched,
         "rounds": this.size.touches,
         "load": min(keys, 50_000),
         "cache_entries": 20_000,
     }
-    return this.job(f"{keys:,} keys, {change:.1%} changed", "touching", params)
+    return this.job(title, "touching", params)
 
 
 def _goals(this: _Run, state: int, found: Result) -> None:

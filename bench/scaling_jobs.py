@@ -128,8 +128,10 @@ def touching(params: Params) -> Result:
         lambda report: epochs.append((time.perf_counter(), report, _image_under_way()))
     )
     env.execute("snapshots")
-    touched = [at for at, epoch in enumerate(epochs) if _touches(epoch[1], params)]
-    loading = [report for _, report, _ in epochs[: touched[0]]]
+    first = _loading([report for _, report, _ in epochs], params["keys"])
+    loading = [report for _, report, _ in epochs[:first]]
+    later = enumerate(epochs[first:], start=first)
+    touched = [at for at, (_, report, _) in later if report.state_rows and not report.final]
     beside = [
         at for at in touched if epochs[at][2] is not None and epochs[at][2] == epochs[at - 1][2]
     ]
@@ -148,8 +150,14 @@ def touching(params: Params) -> Result:
     }
 
 
-def _touches(report: EpochReport, params: Params) -> bool:
-    return 0 < report.state_rows <= params["touched"] and not report.final
+def _loading(reports: list[EpochReport], keys: int) -> int:
+    """How many epochs it took until each key had been met."""
+    met = 0
+    for number, report in enumerate(reports, start=1):
+        met += report.state_rows
+        if met >= keys:
+            return number
+    raise ContenderFailed(f"only {met} of {keys} keys were loaded")
 
 
 def _image_under_way() -> int | None:
