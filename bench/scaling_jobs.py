@@ -123,7 +123,7 @@ def touching(params: Params) -> Result:
     """State that is loaded once; then every epoch changes a part of it."""
     _session(params["cores"])
     env = touching_job(params)
-    epochs: list[tuple[float, EpochReport, int | None]] = []
+    epochs: list[tuple[float, EpochReport, threading.Thread | None]] = []
     env.add_epoch_listener(
         lambda report: epochs.append((time.perf_counter(), report, _image_under_way()))
     )
@@ -160,9 +160,9 @@ def _loading(reports: list[EpochReport], keys: int) -> int:
     raise ContenderFailed(f"only {met} of {keys} keys were loaded")
 
 
-def _image_under_way() -> int | None:
-    """Which rewriting of files is going on beside the job, by its thread."""
-    return next((t.ident for t in threading.enumerate() if t.name == "penstock images"), None)
+def _image_under_way() -> threading.Thread | None:
+    """Which rewriting of files is going on beside the job: the thread that waits for it."""
+    return next((t for t in threading.enumerate() if t.name == "penstock images"), None)
 
 
 # Parts
