@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -34,6 +35,7 @@ WINDOW_MILLIS = 60_000
 RECORDS_PER_MILLI = 20
 _SCATTER = 2_654_435_761
 """A prime, so that it has no factor in common with any number of keys that is used."""
+_LOOK_SECONDS = 0.02
 _LATE = "numLateRecordsDropped"
 
 
@@ -123,38 +125,62 @@ def touching(params: Params) -> Result:
     """State that is loaded once; then every epoch changes a part of it."""
     _session(params["cores"])
     env = touching_job(params)
-    epochs: list[tuple[float, EpochReport, int | None]] = []
-    env.add_epoch_listener(
-        lambda report: epochs.append((time.perf_counter(), report, _image_under_way()))
-    )
-    env.execute("snapshots")
-    touched = [at for at, epoch in enumerate(epochs) if _touches(epoch[1], params)]
-    loading = [report for _, report, _ in epochs[: touched[0]]]
-    beside = [
-        at for at in touched if epochs[at][2] is not None and epochs[at][2] == epochs[at - 1][2]
-    ]
-    alone = [at for at in touched if at not in beside]
+    epochs: list[tuple[float, EpochReport]] = []
+    env.add_epoch_listener(lambda report: epochs.append((time.perf_counter(), report)))
+    with _watched_images() as images:
+        env.execute("snapshots")
+    first = _loading([report for _, report in epochs], params["keys"])
+    later = enumerate(epochs[first:], start=first)
+    touched = [at for at, (_, report) in later if report.state_rows and not report.final]
     seconds = [epochs[at][0] - epochs[at - 1][0] for at in touched]
+    outside = [
+        took - epochs[at][1].seconds_by_step["run"]
+        for at, took in zip(touched, seconds, strict=True)
+    ]
     return {
-        "state_bytes": sum(report.state_bytes for report in loading),
+        "state_bytes": sum(report.state_bytes for _, report in epochs[:first]),
         "epoch_bytes": median(epochs[at][1].state_bytes for at in touched),
         "epoch_seconds": median(seconds),
-        "task_seconds": median(epochs[at][1].seconds_by_step["run"] for at in touched),
-        "commit_seconds": median(epochs[at][1].seconds_by_step["commit"] for at in touched),
-        "images": len({image for _, _, image in epochs if image is not None}),
-        "epochs_beside_an_image": len(beside),
-        "seconds_beside": [epochs[at][0] - epochs[at - 1][0] for at in beside],
-        "seconds_alone": [epochs[at][0] - epochs[at - 1][0] for at in alone],
+        "periods": seconds,
+        "outside_tasks": outside,
+        "images": [end - begin for begin, end in images.values()],
+        "epochs_beside_an_image": sum(
+            any(begin < epochs[at - 1][0] and epochs[at][0] < end for begin, end in images.values())
+            for at in touched
+        ),
     }
 
 
-def _touches(report: EpochReport, params: Params) -> bool:
-    return 0 < report.state_rows <= params["touched"] and not report.final
+@contextmanager
+def _watched_images() -> Iterator[dict[threading.Thread, tuple[float, float]]]:
+    """When state files were being rewritten beside the job: first and last seen of each."""
+    seen: dict[threading.Thread, tuple[float, float]] = {}
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(_LOOK_SECONDS):
+            now = time.perf_counter()
+            for thread in threading.enumerate():
+                if thread.name == "penstock images":
+                    seen[thread] = (seen.get(thread, (now, now))[0], now)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        watcher.join()
 
 
-def _image_under_way() -> int | None:
-    """Which rewriting of files is going on beside the job, by its thread."""
-    return next((t.ident for t in threading.enumerate() if t.name == "penstock images"), None)
+def _loading(reports: list[EpochReport], keys: int) -> int:
+    """How many epochs it took until each key had been met."""
+    met = 0
+    for number, report in enumerate(reports, start=1):
+        met += report.state_rows
+        if met >= keys:
+            return number
+    raise ContenderFailed(f"only {met} of {keys} keys were loaded")
 
 
 # Parts
