@@ -1,8 +1,10 @@
-"""By hand: what an epoch with few records costs in processor time, thread by thread, and in counts.
+"""By hand: what an epoch with few records costs in processor time, thread by thread, and in calls.
 
-Counts and processor time mean something on a busy machine, too, where times on the clock do not:
+Processor time and calls mean something on a busy machine, too, where times on the clock do not:
 
     python -m bench.epoch_profile --epochs 100 [--kind python] [--set spark.x=y] [--jfr out.jfr]
+
+A setting replaces ours; the JVM's options are in `spark.driver.extraJavaOptions`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from py4j import clientserver
 from pyspark.sql import SparkSession
 
 from bench.epoch_cost import small_epochs
@@ -31,25 +34,17 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 def main() -> None:
     args = _parser().parse_args()
-    settings = dict(text.split("=", 1) for text in args.set)
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    if "spark.driver.extraJavaOptions" in settings:
-        sessions._STATIC.pop("spark.driver.extraJavaOptions")
-    for key in settings:
-        sessions._STATIC.pop(key, None)
-        sessions._QUERY.pop(key, None)
-    spark = sessions.spark_session(MASTER, "bench")
-    for key, value in settings.items():
-        if not key.startswith(("spark.driver", "spark.ui.enabled")):
-            try:
-                spark.conf.set(key, value)
-            except Exception as error:
-                print(f"{key}: {str(error).splitlines()[0]}")
+    spark = _session(dict(text.split("=", 1) for text in args.set))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        measured = _measure(spark, args, scratch)
-    print(json.dumps(measured, indent=1))
+        print(json.dumps(_measure(spark, args, scratch), indent=1))
+
+
+def _session(settings: dict[str, str]) -> SparkSession:
+    """The session that Penstock makes, but for some settings."""
+    sessions._STATIC.update(settings)
+    for key in settings:
+        sessions._QUERY.pop(key, None)
+    return sessions.spark_session(MASTER, "bench")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -101,10 +96,10 @@ def _measure(spark: SparkSession, args: Any, scratch: str) -> dict[str, Any]:
         },
         "CPU ms/epoch": _difference(before["cpu"], after["cpu"], done),
         "JVM threads, CPU ms/epoch": _difference(before["threads"], after["threads"], done),
-        "cold (10 to --cold), JVM CPU ms/epoch": _difference(
-            first["cpu"], before["cpu"], args.cold - 10
+        "CPU ms/epoch, cold": _difference(first["cpu"], before["cpu"], args.cold - 10),
+        "JVM threads, CPU ms/epoch, cold": _difference(
+            first["threads"], before["threads"], args.cold - 10
         ),
-        "cold threads": _difference(first["threads"], before["threads"], args.cold - 10),
         "py4j calls/epoch": round(sum(counted.values()) / done, 1),
         "py4j": {k: round(v / done, 1) for k, v in Counter(counted).most_common(25)},
     }
@@ -112,8 +107,6 @@ def _measure(spark: SparkSession, args: Any, scratch: str) -> dict[str, Any]:
 
 def _count_calls(calls: Counter[str]) -> None:
     """Every command that the driver sends to the JVM."""
-    from py4j import clientserver
-
     send = clientserver.ClientServerConnection.send_command
 
     def counted(self: Any, command: str, *more: Any) -> Any:

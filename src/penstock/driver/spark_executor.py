@@ -17,7 +17,6 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NoReturn
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
@@ -198,19 +197,17 @@ class SparkExecutor:
         """Wait until the query ends by itself or a batch says that it shall."""
         query = self._query
         over = threading.Event()
-        failed: list[StreamingQueryException] = []
+        failed: list[Exception] = []
 
         def watch() -> None:
             try:
                 query.awaitTermination()
-            except StreamingQueryException as error:
+            except Exception as error:
                 failed.append(error)
-            except Exception:
-                pass  # Spark is gone, and with it the query
             finally:
                 over.set()
 
-        # In a thread of its own: to ask the JVM again and again takes more time than most epochs.
+        # In a thread of its own: to ask the JVM again and again takes time from every epoch.
         threading.Thread(target=watch, name="penstock query", daemon=True).start()
         while not over.is_set() and not self._ended.wait(0.02):
             if stopping() and not self._busy:
