@@ -27,6 +27,7 @@ from bench.timed_data import timed_readings
 from bench.windows import PATTERNS
 from penstock.driver.spark_stages import column_values
 from penstock.runtime.epoch import EpochOrder
+from penstock.runtime.operators.sources import SourceRecords
 from penstock.runtime.payload import Row
 from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.tasks import run_spark_source, run_stage
@@ -92,7 +93,9 @@ def _epoch(plan: PhysicalPlan, epoch: int, paths: list[str], profile: bool, spen
         spent,
         "Arrow to tuples",
         lambda: [
-            (batch.num_rows, list(zip(*map(column_values, batch.columns), strict=True)))
+            SourceRecords(
+                batch.num_rows, None, list(zip(*map(column_values, batch.columns), strict=True))
+            )
             for batch in batches
         ],
         profile,

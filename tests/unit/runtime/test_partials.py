@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
+from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.datastream import aggregates as agg
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.aggregates import Aggregate
 from penstock.runtime.partials import (
     COUNT,
     HIGH,
     LOW,
+    MAX,
+    MAX_PAIR,
+    MIN,
+    MIN_PAIR,
     NUMBER_OF_RECORDS,
     SUM,
+    VALUES,
     Combined,
     Partial,
     partials_of,
@@ -66,3 +77,80 @@ def test_what_spark_has_to_compute() -> None:
     assert [p.kind for p in partials_of(Aggregate("sum", "n"), _COLUMNS, _TYPES)] == [HIGH, LOW]
     with pytest.raises(ValueError, match=r"sum\('id'\) over a column of type string"):
         partials_of(Aggregate("sum", "id"), _COLUMNS, _TYPES)
+
+
+# As Spark would compute them, of columns without nulls in them
+_COMPUTED: dict[str, Callable[..., Any]] = {
+    COUNT: len,
+    SUM: lambda values: sum(values) if values else None,
+    HIGH: lambda values: sum(v >> 32 for v in values) if values else None,
+    LOW: lambda values: sum(v & 0xFFFFFFFF for v in values) if values else None,
+    MIN: lambda values: min(values, default=None),
+    MAX: lambda values: max(values, default=None),
+    VALUES: lambda values: sorted(set(values)),
+    MIN_PAIR: lambda pairs: _as_struct(min(pairs, default=None)),
+    MAX_PAIR: lambda pairs: _as_struct(max(pairs, default=None)),
+}
+
+
+def _as_struct(pair: Any) -> Any:
+    return None if pair is None else {"by": pair[0], "value": pair[1]}
+
+
+def _known(rows: list[Any], columns: tuple[int, ...]) -> list[Any]:
+    picked = [tuple(row[at] for at in columns) for row in rows]
+    known = [values for values in picked if values[0] is not None]
+    return known if len(columns) > 1 else [values[0] for values in known]
+
+
+_ROWS = st.lists(
+    st.tuples(
+        st.sampled_from("pqr"),
+        st.none() | st.integers(-(2**63), 2**63 - 1),
+        st.none() | st.integers(-9, 9).map(lambda n: n / 4),
+    ),
+    min_size=1,
+)
+_ALL = agg.of(
+    rows=agg.count(),
+    known=agg.count("n"),
+    big=agg.sum("n"),
+    total=agg.sum("x"),
+    mean=agg.avg("n"),
+    mean_of_floats=agg.avg("x"),
+    low=agg.min("x"),
+    high=agg.max("n"),
+    low_by=agg.min_by("id", "x"),
+    high_by=agg.max_by("id", "n"),
+    distinct=agg.count_distinct("x"),
+)
+
+
+@given(_ROWS, _ROWS)
+def test_merged_partial_results_are_as_if_records_were_added(
+    first: list[Any], second: list[Any]
+) -> None:
+    partials: list[Partial] = []
+    parts: list[tuple[str, tuple[int, ...]]] = []
+    for one in _ALL.aggregates.values():
+        if one.field is None:
+            parts.append((one.kind, (NUMBER_OF_RECORDS,)))
+            continue
+        wanted = partials_of(one, _COLUMNS, _TYPES)
+        parts.append((one.kind, tuple(range(len(partials), len(partials) + len(wanted)))))
+        partials += wanted
+    read = Combined((0,), False, 1000, 0, tuple(partials), tuple(parts))
+    columns: list[list[Any]] = [["key"] * 2, [0, 0], [0, 0], [len(first), len(second)]]
+    columns += [
+        [_COMPUTED[partial.kind](_known(rows, partial.columns)) for rows in (first, second)]
+        for partial in partials
+    ]
+
+    merged = _ALL.create_accumulator()
+    for _, _, _, accumulator in read(columns).partials:
+        merged = _ALL.merge(merged, accumulator)
+
+    added = _ALL.create_accumulator()
+    for row in (*first, *second):
+        added = _ALL.add(dict(zip(_COLUMNS, row, strict=True)), added)
+    assert merged == added

@@ -23,7 +23,7 @@ class CombinedAligned(AlignedWindows):
 
     def _merging(self, values: Iterable[Any]) -> None:
         """The loop over partial results, each of which lies in the same windows as its slice."""
-        scope, merge = self._host.scope, self._merge
+        scope, merge, find = self._host.scope, self._merge, self._table.find
         windows: dict[int, list[tuple[int, dict[Any, Any]]]] = {}
         for _, start, records, partial in values:
             panes = windows.get(start)
@@ -33,8 +33,11 @@ class CombinedAligned(AlignedWindows):
             for begin, changed in panes:
                 held = changed.get(key)
                 if held is None:
-                    held = self._held(begin, changed, key)
-                changed[key] = merge(held, partial)
+                    held = find(begin, key)
+                    if held is None:
+                        # In several windows each needs its own: merging may change it.
+                        held = self._create() if len(panes) > 1 else None
+                changed[key] = partial if held is None else merge(held, partial)
             if not panes:
                 self._late.drop(records)
 
