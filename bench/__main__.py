@@ -10,12 +10,15 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import (
+    columnar,
     epoch_cost,
     keyed_process,
+    latency,
     machine,
     report,
     restart,
     savepoints,
+    scaling,
     state_scale,
     timers,
     windows,
@@ -25,11 +28,14 @@ from bench.measure import ContenderFailed, Options, Report
 _BENCHMARKS: dict[str, Callable[[Options], Report]] = {
     "keyed_process": keyed_process.measure,
     "windows": windows.measure,
+    "columnar": columnar.measure,
     "timers": timers.measure,
     "epoch_cost": epoch_cost.measure,
+    "latency": latency.measure,
     "state_scale": state_scale.measure,
     "restart": restart.measure,
     "savepoints": savepoints.measure,
+    "scaling": scaling.measure,
 }
 _RESULTS = Path(__file__).parent / "results"
 

@@ -20,7 +20,7 @@ def timed(env: Any, name: str, params: Params, records_of: Callable[[EpochReport
     env.execute(name)
     seconds = time.perf_counter() - started
     # The last epoch has no input: it only ends the job.
-    reports = [report for _, _, report in ends if report.batch is not None]
+    reports = [report for _, _, report in ends if not report.final]
     counts = [records_of(report) for report in reports]
     cold = params["cold_epochs"]
     warm = sum(counts[cold:])

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.plots import Plot
+
 _ROOT = Path(__file__).resolve().parent.parent
 _TIMEOUT = 1800.0
 _LOG_LINES = 25
@@ -61,6 +63,7 @@ class Report:
     goals: list[Goal] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     raw: Any = None
+    plots: list[Plot] = field(default_factory=list)
 
 
 class ContenderFailed(RuntimeError):
@@ -71,12 +74,16 @@ def median(values: Iterable[float]) -> float:
     return statistics.median(values)
 
 
-def run(call: str, params: Params, timeout: float = _TIMEOUT) -> Result:
+def run(
+    call: str, params: Params, timeout: float = _TIMEOUT, python: str = sys.executable
+) -> Result:
     """Run ``module:function`` with `params` in a process of its own; what it returned."""
     with scratch() as directory:
-        process = start(call, {"scratch": str(directory), **params}, directory)
+        process = start(call, {"scratch": str(directory), **params}, directory, python)
         try:
             process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise ContenderFailed(f"{call} had not ended after {timeout:.0f} s") from None
         finally:
             kill(process)
         return result_of(call, directory, process)
@@ -92,7 +99,9 @@ def scratch() -> Any:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def start(call: str, params: Params, directory: Path) -> subprocess.Popen[bytes]:
+def start(
+    call: str, params: Params, directory: Path, python: str = sys.executable
+) -> subprocess.Popen[bytes]:
     """Start a contender, in a process group of its own."""
     order = {"call": call, "params": params, "out": str(directory / "result.json")}
     # This checkout, whichever one is installed.
@@ -100,13 +109,13 @@ def start(call: str, params: Params, directory: Path) -> subprocess.Popen[bytes]
     environment = {
         **os.environ,
         "PYTHONPATH": path,
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
         "SPARK_LOCAL_DIRS": str(directory),
         "TMPDIR": str(directory),
     }
     with open(directory / "log", "ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "bench.child"],
+            [python, "-m", "bench.child"],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.measure import Goal, Report
+from bench.plots import svg
 
 
 def show(console: Console, report: Report) -> None:
@@ -29,7 +30,7 @@ def show(console: Console, report: Report) -> None:
 
 
 def write(directory: Path, machine: dict[str, str], reports: list[Report], size: str) -> None:
-    """``latest.json`` and ``latest.md``."""
+    """``latest.json`` and ``latest.md``, and the plots beside them."""
     directory.mkdir(parents=True, exist_ok=True)
     data = {
         "machine": machine,
@@ -38,6 +39,8 @@ def write(directory: Path, machine: dict[str, str], reports: list[Report], size:
     }
     (directory / "latest.json").write_text(json.dumps(data, indent=1) + "\n")
     (directory / "latest.md").write_text(markdown(machine, reports, size))
+    for plot in (plot for report in reports for plot in report.plots):
+        (directory / f"{plot.name}.svg").write_text(svg(plot))
 
 
 def markdown(machine: dict[str, str], reports: list[Report], size: str) -> str:
@@ -50,6 +53,9 @@ def markdown(machine: dict[str, str], reports: list[Report], size: str) -> str:
         lines += [f"- {_goal_text(goal)}" for goal in report.goals]
         lines += [f"- {note}" for note in report.notes]
         lines.append("")
+        lines += [f"![{plot.title}]({plot.name}.svg)" for plot in report.plots]
+        if report.plots:
+            lines.append("")
     return "\n".join(lines)
 
 

@@ -41,10 +41,10 @@ def measure(options: Options) -> Report:
         with scratch() as directory:
             options.say(f"{backend}: filling")
             fixed = {**params, "rounds": 1 << 30, "scratch": str(directory)}
-            _fill_and_kill(fixed, directory)
+            fill_and_kill(fixed, directory)
             for title, forget in (("store kept", False), ("store lost", True)):
                 options.say(f"{backend}, {title}")
-                results = [_resume(fixed, directory, forget) for _ in range(rounds)]
+                results = [resume(fixed, directory, forget) for _ in range(rounds)]
                 report.raw[f"{backend}, {title}"] = results
                 report.rows.append(
                     (
@@ -62,7 +62,7 @@ def measure(options: Options) -> Report:
     return report
 
 
-def _fill_and_kill(params: Params, directory: Path) -> None:
+def fill_and_kill(params: Params, directory: Path) -> None:
     process = start("bench.restart:filling", params, directory)
     ready = directory / "ready"
     deadline = time.monotonic() + _TIMEOUT
@@ -75,7 +75,7 @@ def _fill_and_kill(params: Params, directory: Path) -> None:
     kill(process)
 
 
-def _resume(params: Params, directory: Path, forget: bool) -> Result:
+def resume(params: Params, directory: Path, forget: bool) -> Result:
     if forget:
         shutil.rmtree(directory / "stores", ignore_errors=True)
     started = time.time()

@@ -54,6 +54,11 @@ class CountAndAverage(AggregateFunction):
         return acc_b[0] or acc_a[0], acc_a[1] + acc_b[1], acc_a[2] + acc_b[2]
 
 
+def checksum(value: _Sum, timestamp: int | None) -> int:
+    """Of a result, whose timestamp is the last of its window."""
+    return zlib.crc32(repr((value, timestamp)).encode())
+
+
 class CheckingSink(SinkFunction):
     """Adds up what arrives, in whatever order; gauges tell what came since they were last asked."""
 
@@ -69,8 +74,7 @@ class CheckingSink(SinkFunction):
         sums = self._sums
         sums[COUNTED] += 1
         sums[AVERAGED] += value[1]
-        # A result's timestamp is the last of its window.
-        sums[CHECKSUM] += zlib.crc32(repr((value, context.timestamp())).encode())
+        sums[CHECKSUM] += checksum(value, context.timestamp())
 
     def taken(self, name: str) -> Any:
         taken, self._sums[name] = self._sums[name], 0

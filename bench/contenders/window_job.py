@@ -33,7 +33,7 @@ from penstock.driver.epoch_loop import EpochReport
 
 _LATE = "numLateRecordsDropped"
 _SIZE = Duration.of_millis(SIZE_MILLIS)
-_ASSIGNERS: dict[str, Any] = {
+ASSIGNERS: dict[str, Any] = {
     TUMBLING: TumblingEventTimeWindows.of(_SIZE),
     SLIDING: SlidingEventTimeWindows.of(_SIZE, Duration.of_millis(SLIDE_MILLIS)),
     SESSIONS: EventTimeSessionWindows.with_gap(Duration.of_millis(GAP_MILLIS)),
@@ -49,7 +49,7 @@ def build(readings: Any, kind: str) -> None:
         readings.map(Calibrate())
         .assign_timestamps_and_watermarks(strategy)
         .key_by(sensor_of)
-        .window(_ASSIGNERS[kind])
+        .window(ASSIGNERS[kind])
         .aggregate(CountAndAverage())
         .add_sink(CheckingSink())
     )
@@ -62,6 +62,11 @@ def run(params: Params) -> Result:
         env.from_spark(files_stream(spark, params), record_type=tuple, bounded=True),
         params["kind"],
     )
+    return results_of(env, params)
+
+
+def results_of(env: Any, params: Params) -> Result:
+    """Runs the job, whose sink tells what it took."""
     result = timed(env, f"{params['kind']} windows", params, _records)
     reports: list[EpochReport] = result.pop("reports")
     return {

@@ -30,6 +30,8 @@ class Launch:
     """By key; they stand above the file's."""
     instead_of_running: Callable[[Any], None] | None = None
     """Is given each job that the program would run; it must raise."""
+    profiled: Callable[[str, str], None] | None = None
+    """Is told where the profile of a job is that has ended, and its table."""
 
 
 _current = Launch()

@@ -363,6 +363,28 @@ EPOCH_INTERVAL = _option(
     0,
     "Shortest time from one epoch to the next; 0 starts the next as soon as there is input.",
 )
+EPOCH_ADAPTIVE = _option(
+    "penstock.epoch.adaptive.enabled",
+    _BOOLEAN,
+    True,
+    "Let epochs of Python sources that have more to give than can be worked on at once be as long "
+    "as fixed-cost-share and longest say. False reads max-records-per-epoch, or for as long as the "
+    "checkpoint interval, whichever comes first.",
+)
+EPOCH_FIXED_SHARE = _option(
+    "penstock.epoch.adaptive.fixed-cost-share",
+    _FLOAT,
+    0.1,
+    "The share of a long epoch that its fixed cost is to take, for starting tasks and committing. "
+    "Smaller gives more throughput under load, larger shorter epochs.",
+)
+EPOCH_LONGEST = _option(
+    "penstock.epoch.adaptive.longest",
+    _DURATION,
+    5 * _SECOND,
+    "What an epoch is to take at most, whatever share of it is fixed cost. One that has little to "
+    "read takes no longer than that needs.",
+)
 SOURCE_START = _optional(
     "penstock.source.start",
     _STRING,
@@ -370,11 +392,12 @@ SOURCE_START = _optional(
     "Where sources begin to read that have no position yet, as uid=where and separated by commas: "
     "a position (42), a time (2026-11-01T08:00:00Z) or milliseconds since 1970 (@1793520000000).",
 )
-MAX_RECORDS_PER_EPOCH = _option(
+MAX_RECORDS_PER_EPOCH = _optional(
     "penstock.source.max-records-per-epoch",
     _INT,
-    500_000,
-    "Records that each source gives to one epoch at most.",
+    int,
+    "Records that each subtask of a source gives to one epoch at most. Unset, 5,000,000 if the "
+    "length of epochs is adapted, else 500,000.",
 )
 ITERATION_WARN_AFTER_TURNS = _option(
     "penstock.iteration.warn-after-turns",
@@ -421,6 +444,22 @@ WINDOW_SLICES = _option(
     True,
     "Put sliding windows of an AggregateFunction together from slices as long as the slide, by its "
     "merge(). False keeps each window by itself, and merge() is not called.",
+)
+PROFILE = _option(
+    "penstock.profile.enabled",
+    _BOOLEAN,
+    False,
+    "Note what tasks spend their time on, and write it when the job ends: per operator, and as a "
+    "flame graph.",
+)
+PROFILE_DIR = _option(
+    "penstock.profile.dir",
+    _STRING,
+    "penstock-profile",
+    "Directory of profiles, on the driver's machine; each job has one of its name in it.",
+)
+PROFILE_INTERVAL = _option(
+    "penstock.profile.interval", _DURATION, 10, "Time between two looks at a profiled task."
 )
 SPARK_MASTER = _option(
     "penstock.spark.master", _STRING, "local[*]", "Spark master, if no session is running yet."

@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gated import Count, await_true, counts, expected, written
+from gated import (
+    SAVEPOINTS,
+    START,
+    Count,
+    StartJob,
+    await_lines,
+    await_true,
+    counts,
+    expected,
+    written,
+)
 from trees import tree
 
 from penstock.common import JobStatus
@@ -28,11 +38,7 @@ from penstock.errors import (
 )
 from penstock.storage.manifest import FORMAT_VERSION
 
-SAVEPOINTS = "execution.checkpointing.savepoint-dir"
-START = "execution.state-recovery.path"
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
-
-StartJob = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
@@ -42,34 +48,11 @@ def executor() -> str:
 
 
 @pytest.fixture
-def job(restartable_env: Any, tmp_path: Path) -> StartJob:
-    """Starts the counting job; the gate says how far it may read."""
-
-    def start(
-        gate: int = 10,
-        settings: dict[str, str] | None = None,
-        function: Any = None,
-        out: str = "out",
-    ) -> Any:
-        (tmp_path / "gate").write_text(str(gate))
-        env = restartable_env({SAVEPOINTS: str(tmp_path / "savepoints"), **(settings or {})})
-        counts(env, tmp_path / "gate", tmp_path / out, function)
-        return env.execute_async("counting")
-
-    return start
-
-
-@pytest.fixture
 def savepoint(job: StartJob, tmp_path: Path) -> Path:
     """Of the first ten numbers; of the job itself nothing is left."""
     running = job(10)
     await_lines(tmp_path, 10)
     return Path(running.stop_with_savepoint(False).result())
-
-
-def await_lines(tmp_path: Path, count: int, out: str = "out") -> None:
-    await_true(lambda: len(written(tmp_path / out)) >= count)
-    assert written(tmp_path / out) == expected(range(count))
 
 
 def refused(running: Any, kind: type[PenstockError], *parts: str) -> str:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from gated import Count, GatedSource, await_true, counts, expected, written
+from gated import (
+    SAVEPOINTS,
+    START,
+    Count,
+    GatedSource,
+    StartJob,
+    await_lines,
+    await_true,
+    expected,
+    written,
+)
 
 from penstock.common import JobStatus
 from penstock.datastream.connectors.base import Committer, Sink, SinkWriter
@@ -16,33 +25,13 @@ from penstock.driver import savepoints
 from penstock.errors import JobCancelledError, SavepointError
 from penstock.storage.snapshot import open_snapshot
 
-SAVEPOINTS = "execution.checkpointing.savepoint-dir"
-START = "execution.state-recovery.path"
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
-
-StartJob = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def executor() -> str:
     """What is tested is in the driver, above any executor."""
     return "local"
-
-
-@pytest.fixture
-def job(restartable_env: Any, tmp_path: Path) -> StartJob:
-    def start(gate: int, settings: dict[str, str] | None = None, function: Any = None) -> Any:
-        (tmp_path / "gate").write_text(str(gate))
-        env = restartable_env({SAVEPOINTS: str(tmp_path / "savepoints"), **(settings or {})})
-        counts(env, tmp_path / "gate", tmp_path / "out", function)
-        return env.execute_async("counting")
-
-    return start
-
-
-def await_lines(tmp_path: Path, count: int) -> None:
-    await_true(lambda: len(written(tmp_path / "out")) >= count)
-    assert written(tmp_path / "out") == expected(range(count))
 
 
 def goes_on_from(job: StartJob, path: str, tmp_path: Path) -> None:

@@ -117,14 +117,14 @@ def test_an_idle_stream_holds_nobody_back(make_env: Any) -> None:
 
     def first_alarm(strategy: WatermarkStrategy) -> int:
         env = make_env({"penstock.source.max-records-per-epoch": "1"})
-        silent = env.from_source(ScriptedSource([[("x", 1)], *([[]] * 45)])).map(lambda r: r)
-        goes_on = env.from_sequence(1, 40).map(lambda n: ("x", n * 10))
+        silent = env.from_source(ScriptedSource([[("x", 1)], *([[]] * 15)])).map(lambda r: r)
+        goes_on = env.from_sequence(1, 20).map(lambda n: ("x", n * 10))
         silent = silent.assign_timestamps_and_watermarks(strategy)
         goes_on = goes_on.assign_timestamps_and_watermarks(bounded())
         alarm = silent.union(goes_on).key_by(lambda r: r[0]).process(Alarm())
         return min(alarm.execute_and_collect())
 
-    assert first_alarm(bounded().with_idleness(Duration.of_millis(1))) < 400
+    assert first_alarm(bounded().with_idleness(Duration.of_millis(1))) < 200
     assert first_alarm(bounded()) == MAX
 
 

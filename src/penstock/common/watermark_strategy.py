@@ -79,6 +79,28 @@ class _FunctionAssigner(TimestampAssigner):
         return self.function(value, record_timestamp)
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnTime(TimestampAssigner):
+    """Timestamps that Spark computes: records of its sources come with them."""
+
+    column: Any
+    """Driver only; never pickled."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"column": None}
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return record_timestamp
+
+
+def is_column(value: Any) -> bool:
+    """Whether it is a Column of Spark's, which need not be installed."""
+    return any(
+        cls.__name__ == "Column" and cls.__module__.startswith("pyspark.sql")
+        for cls in type(value).__mro__
+    )
+
+
 @dataclass(frozen=True)
 class WatermarkStrategy:
     """A kind of watermark, and how a timestamp is found; every ``with_`` gives a new one."""
@@ -122,12 +144,17 @@ class WatermarkStrategy:
     def with_timestamp_assigner(
         self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]
     ) -> WatermarkStrategy:
-        """Take timestamps from a TimestampAssigner, or a function (value, timestamp) → ms."""
+        """Take timestamps from a TimestampAssigner, or a function (value, timestamp) → ms.
+
+        On a stream of a Spark DataFrame, also from a Column: of milliseconds, or of timestamps.
+        """
         if self.kind is WatermarkKind.INGESTION:
             raise InvalidArgumentError(
                 "for_ingestion_time takes timestamps from the clock; for timestamps of the records "
                 "use for_bounded_out_of_orderness or for_monotonous_timestamps"
             )
+        if is_column(timestamp_assigner):
+            timestamp_assigner = ColumnTime(timestamp_assigner)
         if not isinstance(timestamp_assigner, TimestampAssigner):
             if isinstance(timestamp_assigner, type) or not callable(timestamp_assigner):
                 raise InvalidArgumentError.of(

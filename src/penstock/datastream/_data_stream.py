@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 from penstock.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream._columns import (
+    check_time,
+    column_filter,
+    column_key,
+    column_map,
+    has_columns,
+    is_column,
+)
 from penstock.datastream._old_names import OldStreamMethods
 from penstock.datastream._operator_settings import OperatorSettings
 from penstock.datastream._stream_arguments import (
@@ -64,13 +72,14 @@ from penstock.runtime.operators.sinks import CallSink, WriteSink
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from penstock.common.execution_config import ExecutionConfig
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 TypeLike = TypeInformation | type | None
 Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
+"""For `key_by` also a Column, which counts as an iterable."""
 
 
 @refusing(
@@ -157,9 +166,18 @@ class DataStream(OperatorSettings, OldStreamMethods):
     # Operators
 
     def map(
-        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeLike = None
+        self,
+        func: Callable[[Any], Any] | MapFunction | Column | list[Column],
+        output_type: TypeLike = None,
     ) -> DataStream:
-        """One record out for each one in."""
+        """One record out for each one in.
+
+        Right behind `from_spark` also by a Column, whose values are the records then, or by a list
+        of Columns, for named tuples of them.
+        """
+        if has_columns(func):
+            mapped = column_map(self._env._graph, self._edges, func)
+            return self._then("Map", mapped, output_type)
         return self._then("Map", Map(function_or_callable("map", MapFunction, func)), output_type)
 
     def flat_map(
@@ -174,6 +192,7 @@ class DataStream(OperatorSettings, OldStreamMethods):
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """The same records with timestamps, and watermarks between them."""
         assigner = time_assigner(watermark_strategy)
+        check_time(self._env._graph, self._edges, assigner)
         node = self._add("Timestamps/Watermarks", assigner, parallelism=self._parallelism_before())
         return DataStream(self._env, (Edge(node.id),), self._type)
 
@@ -182,8 +201,11 @@ class DataStream(OperatorSettings, OldStreamMethods):
         before = self._env._graph.node(self._edges[0].source)
         return before.fixed_parallelism or before.parallelism
 
-    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
-        """The records for which the function is true."""
+    def filter(self, func: Callable[[Any], bool] | FilterFunction | Column) -> DataStream:
+        """The records for which the function, or right behind `from_spark` a Column, is true."""
+        if is_column(func):
+            filtered = column_filter(self._env._graph, self._edges, func)
+            return DataStream(self._env, (Edge(self._add("Filter", filtered).id),), self._type)
         function = function_or_callable("filter", FilterFunction, func)
         node = self._add("Filter", Filter(function))
         return DataStream(self._env, (Edge(node.id),), self._type)
@@ -359,8 +381,11 @@ class DataStream(OperatorSettings, OldStreamMethods):
     def key_by(self, key_selector: Selector, key_type: TypeLike = None) -> keyed_stream.KeyedStream:
         """Records of one key to one subtask, where the key has its state.
 
-        The key is what a function gives, a field by position or name, or a tuple of several.
+        The key is what a function gives, a field by position or name, or a tuple of several; on
+        rows of a DataFrame also a Column that is a field.
         """
+        if is_column(key_selector):
+            key_selector = column_key(self._env._graph, self._edges, key_selector)
         select = selector_of("key_by", key_selector)
         edges = self._by(ByKey(select, declared_type(key_type)))
         return keyed_stream.KeyedStream(self, edges, select)

@@ -55,6 +55,17 @@ class RecordMaker:
                 f"{list(self.names)}"
             )
 
+    def positions(self) -> dict[Any, int] | None:
+        """The columns that fields of the records come from, by name and by position; None if the
+        records' own class might change them."""
+        if self.kind not in (None, tuple, dict, Row) or len(set(self.names)) < len(self.names):
+            return None
+        by_place = dict(enumerate(range(len(self.names))))
+        by_name: dict[Any, int] = {name: at for at, name in enumerate(self.names)}
+        if self.kind is tuple:
+            return {**by_place, **{f"f{at}": at for at in by_place}}
+        return by_name if self.kind is dict else {**by_place, **by_name}
+
     def __call__(self, columns: list[list[Any]]) -> Iterable[Any]:
         kind = self.kind
         rows: Iterator[Any] = zip(*columns, strict=True)
@@ -71,6 +82,17 @@ class RecordMaker:
         if issubclass(kind, tuple):
             return map(tuple.__new__, repeat(kind), zip(*chosen, strict=True))
         return (kind(**dict(zip(fields, row, strict=True))) for row in zip(*chosen, strict=True))
+
+
+@dataclass(frozen=True)
+class ValueMaker:
+    """The values of the only column are the records."""
+
+    def positions(self) -> dict[Any, int]:
+        return {0: 0}
+
+    def __call__(self, columns: list[list[Any]]) -> Iterable[Any]:
+        return columns[0]
 
 
 def field_names(kind: Any) -> tuple[str, ...]:

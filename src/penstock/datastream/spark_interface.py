@@ -15,8 +15,8 @@ from penstock import options
 from penstock.common.configuration import Configuration
 from penstock.datastream._records import RecordMaker
 from penstock.driver.dependencies import Dependencies, class_paths, jars
+from penstock.driver.executor import Executor, MakeExecutor
 from penstock.driver.import_bundle import make_importable, make_packages_importable
-from penstock.driver.job import Executor, MakeExecutor
 from penstock.driver.local_executor import LocalExecutor
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 from penstock.runtime.operators.sources import SparkSource
@@ -112,6 +112,31 @@ def source_of_frame(frame: Any, record_type: Any, bounded: bool | None) -> Spark
         bounded=not frame.isStreaming if bounded is None else bounded,
         frame=frame,
     )
+
+
+def tried(method: str, make: Any, *columns: Any) -> Any:
+    """What Spark makes of columns, or an error that says what they were given to."""
+    columns_of = _lazily("penstock.driver.spark_columns")
+    return columns_of.tried(method, make, *columns)
+
+
+def name_of_field(method: str, frame: Any, column: Any) -> str | None:
+    """The name of the frame's own column that a Column is, None if it is computed."""
+    found: str | None = _lazily("penstock.driver.spark_columns").name_of_field(
+        method, frame, column
+    )
+    return found
+
+
+def check_time_column(frame: Any, column: Any) -> None:
+    """Refuse a Column that cannot give timestamps."""
+    columns_of = _lazily("penstock.driver.spark_columns")
+    kind = columns_of.tried("with_timestamp_assigner", frame.select, column).dtypes[0][1]
+    if columns_of.millis(frame, column) is None:
+        raise InvalidArgumentError(
+            "with_timestamp_assigner takes a Column of milliseconds (long) or of timestamps, got "
+            f"one of type {kind}; convert it, as in F.to_timestamp(...)"
+        )
 
 
 def spool_for(configuration: Configuration, schema: Any) -> tuple[str, Any]:

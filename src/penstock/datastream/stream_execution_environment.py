@@ -18,6 +18,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.time import to_millis
 from penstock.common.typeinfo import TypeInformation, Types, type_info_of
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream._columns import check_time_of
 from penstock.datastream._data_stream import DataStream
 from penstock.datastream._environment_settings import REFUSED, EnvironmentSettings
 from penstock.datastream._side_arguments import side_input_of
@@ -230,6 +231,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         time = None
         if watermark_strategy not in (None, WatermarkStrategy.no_watermarks()):
             time = time_assigner(watermark_strategy, aligned=True)
+            if time.column is not None:
+                raise InvalidProgramError.not_columnar(
+                    "with_timestamp_assigner", "the source is no DataFrame"
+                )
             if time.needs_timestamps and not source.gives_timestamps:
                 time = None
         return self._add_source(source_name, PythonSource(source, time), declared)
@@ -251,6 +256,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         operator = source_of_frame(frame, record_type, bounded)
         if watermark_strategy is not None:
             operator = replace(operator, time=time_assigner(watermark_strategy))
+            assert operator.time is not None
+            check_time_of(frame, operator.time)
         return self._add_source(source_name, operator, None)
 
     def side_input(

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.driver.acceptance import judge
 from penstock.driver.committers import Prepared, prepared_by, stored_in
+from penstock.driver.epoch_length import EpochCost, EpochLength, working_seconds
 from penstock.driver.iterations import Iterations, LoopReport
 from penstock.driver.side_inputs import SideInputs, SideInputStatus
 from penstock.driver.source_time import SourceTime
@@ -75,6 +76,10 @@ class EpochReport:
     """Uid of each iteration → what is in its loop."""
     restored_bytes: int = 0
     """Bytes of checkpoint files that tasks read, to bring their stores to the epoch's base."""
+    cost: EpochCost | None = None
+    """What it took in all, and how much of that was work on records."""
+    record_limit: int | None = None
+    """What a subtask of a Python source might read, if that is adapted."""
 
     @property
     def idle(self) -> bool:
@@ -96,6 +101,7 @@ class EpochLoop:
         min_pause: float = 0.0,
         side_inputs: SideInputs | None = None,
         warn_after_turns: int = 0,
+        length: EpochLength | None = None,
     ) -> None:
         self.plan = plan
         self.base = base
@@ -118,6 +124,12 @@ class EpochLoop:
         self._side_inputs = side_inputs or SideInputs((), log.fs, log.layout.side_inputs, 0)
         self._iterations = Iterations(plan, warn_after_turns)
         self._changed_types: dict[str, dict[str, str]] = {}
+        self._length = length
+        self._ended_at: float | None = None
+        self.slots = 1
+        """How many tasks the executor runs at the same time."""
+        self.paced = min_pause > 0
+        """Whether there is to be time between epochs, which is no cost then."""
         self.draining = False
         """Whether event time is brought to its end for a savepoint, with input left perhaps."""
         self.under_way = False
@@ -128,6 +140,8 @@ class EpochLoop:
         """What Spark reads from, if it is the engine."""
         self.transform: Callable[[Manifest], Manifest] = lambda manifest: manifest
         """Lets background work put its results into the next manifest."""
+        self.acknowledged: Callable[[list[Acknowledgement], float], None] | None = None
+        """Is told of each epoch that was run, and for how long, before it is judged."""
 
     def recover(self) -> None:
         """Repeat what may be missing after the last commit."""
@@ -225,10 +239,13 @@ class EpochLoop:
         self, execute: Execute, batch: int | None, offsets: str | None, final: bool, called: bool
     ) -> None:
         started = time.perf_counter()
+        before, self._ended_at = self._ended_at, None
         order = self._order(batch, final)
         steps = {"order": time.perf_counter() - started}
         acknowledgements = execute(order)
         steps["run"] = time.perf_counter() - started - steps["order"]
+        if self.acknowledged is not None:
+            self.acknowledged(acknowledgements, steps["run"])
         verdict = judge(self.plan, acknowledgements, called)
         if verdict.error is not None:
             raise verdict.error
@@ -244,7 +261,29 @@ class EpochLoop:
         self._checkpointed = time.monotonic()
         steps["commit"] = time.perf_counter() - before_commit
         self._again = 0
-        self._report(order, acknowledgements, batch, started, steps)
+        ended = time.perf_counter()
+        cost = self._cost(acknowledgements, ended - (before or started))
+        if self._length is not None:
+            self._length.learn(cost)
+        if cost.cut_off and not self.paced:
+            self._ended_at = ended  # the next one follows at once
+        self._report(order, acknowledgements, batch, started, steps, cost)
+
+    def _cost(self, acknowledgements: list[Acknowledgement], seconds: float) -> EpochCost:
+        levels: dict[int, dict[tuple[int, int], float]] = {}
+        records = 0
+        for a in acknowledgements:
+            vertex = self.plan.vertices[a.vertex]
+            head = vertex.operators[0]
+            # Vertices of a level share their tasks, but for sources of Spark's.
+            task = (a.vertex if isinstance(head.operator, SparkSource) else -1, a.subtask)
+            tasks = levels.setdefault(vertex.level, {})
+            tasks[task] = max(a.seconds, tasks.get(task, 0.0))
+            if isinstance(head.operator, PythonSource):
+                records = max(records, a.records_in.get(head.uid, 0))
+        working = working_seconds((tasks.values() for tasks in levels.values()), self.slots)
+        cut_off = any(a.cut_off for a in acknowledgements)
+        return EpochCost(seconds, min(working, seconds), records, cut_off)
 
     def _spread_changed_types(
         self, order: EpochOrder, acknowledgements: list[Acknowledgement]
@@ -343,6 +382,8 @@ class EpochLoop:
             times={} if self.plan.settings.batch else self._time.times(clock),
             slowest=self._time.slowest(),
             side_inputs=side_inputs,
+            most_records=None if self._length is None else self._length.records,
+            read_seconds=None if self._length is None else self._length.seconds,
             changed_types=self._changed_types,
         )
 
@@ -508,6 +549,7 @@ class EpochLoop:
         batch: int | None,
         started: float,
         steps: dict[str, float],
+        cost: EpochCost,
     ) -> None:
         assert self.base is not None
         files = [file for a in acknowledgements for file in a.files]
@@ -535,6 +577,8 @@ class EpochLoop:
                 side_inputs=self._side_inputs.status(order.clock),
                 loops=self._iterations.learn(order.ended, self.base, records_in),
                 restored_bytes=sum(a.restored_bytes for a in acknowledgements),
+                cost=cost,
+                record_limit=order.most_records,
             ),
         )
 

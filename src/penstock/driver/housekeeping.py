@@ -7,12 +7,7 @@ the next manifest. No epoch waits for them.
 from __future__ import annotations
 
 import itertools
-import json
 import logging
-import os
-import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -21,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
+from penstock.driver.image_process import Answer, ImageProcess
 from penstock.runtime.physical import PhysicalPlan, Vertex
 from penstock.state.key_groups import key_group_range
 from penstock.storage.checkpoint_layout import STATE, image_name, merged_name
@@ -34,7 +30,6 @@ _log = logging.getLogger(__name__)
 _RETIRE_EVERY = 8
 # What could not be rewritten is left alone for so long: others may need it too.
 _REST_SECONDS = 60.0
-_LOW_PRIORITY = ["nice", "-n", "10"] if shutil.which("nice") else []
 
 
 @dataclass(frozen=True)
@@ -66,9 +61,9 @@ class Housekeeper:
         self._done: list[_Rewritten] = []
         self._held: Counter[str] = Counter()
         self._thread: threading.Thread | None = None
-        self._process: subprocess.Popen[bytes] | None = None
         self._commits = 0
         self._closed = threading.Event()
+        self._process = ImageProcess(self._closed)
         self._resting: dict[tuple[str, int], float] = {}
         self._growth = GrowthWatch()
 
@@ -93,11 +88,10 @@ class Housekeeper:
     def close(self) -> None:
         """Stop what is under way; its files are dropped later, as nothing names them."""
         self._closed.set()
-        process = self._process
-        if process is not None and process.poll() is None:
-            process.kill()
+        self._process.close()
         if self._thread is not None:
             self._thread.join()
+        self._process.end()
 
     @contextmanager
     def holding(self, paths: Collection[str]) -> Iterator[None]:
@@ -180,27 +174,9 @@ class Housekeeper:
         self._thread = threading.Thread(target=work, name="penstock images", daemon=True)
         self._thread.start()
 
-    def _in_process(self, order: Mapping[str, object]) -> dict[str, list[dict[str, object]]] | None:
+    def _in_process(self, order: Mapping[str, object]) -> Answer | None:
         """What the process answers, None if it was stopped; OSError if it failed."""
-        if self._closed.is_set():
-            return None
-        self._process = process = subprocess.Popen(
-            [*_LOW_PRIORITY, sys.executable, "-m", "penstock.storage.images"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-            start_new_session=True,  # a Ctrl-C is for the driver, which sees to the process
-        )
-        if self._closed.is_set():
-            # Who closed it since may not have seen the process.
-            process.kill()
-        out, _ = process.communicate(json.dumps(order).encode())
-        if self._closed.is_set():
-            return None
-        if process.returncode != 0:
-            raise ChildProcessError(out.decode()[-300:] or f"exit code {process.returncode}")
-        answer: dict[str, list[dict[str, object]]] = json.loads(out)
-        return answer
+        return None if self._closed.is_set() else self._process.ask(order)
 
 
 class GrowthWatch:

@@ -8,13 +8,11 @@ import os
 import secrets
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 from penstock import options
 from penstock.common.configuration import Configuration
@@ -30,20 +28,23 @@ from penstock.driver.beginning import beginning
 from penstock.driver.committers import Commit, Committers
 from penstock.driver.dependencies import cached_files
 from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
+from penstock.driver.executor import Executor, MakeExecutor
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of
+from penstock.driver.profiling import Profiling, sampling_seconds
+from penstock.driver.reading import adapts_length, epoch_length, most_records
 from penstock.driver.restarts import RestartPolicy, policy_for
-from penstock.driver.savepoints import Savepoints, blank_manifest, promise
+from penstock.driver.savepoints import Savepoints, blank_manifest, requested_directory
 from penstock.driver.side_inputs import SideInputs, side_inputs_of
 from penstock.driver.source_starts import parse_starts, with_starts
 from penstock.driver.splits import with_splits
+from penstock.driver.stop_requests import StopRequest, StopRequests
 from penstock.errors import (
     AsyncTimeoutError,
     CheckpointUnwritableError,
     EngineError,
     FileAccessError,
     JobCancelledError,
-    SavepointError,
     SideInputError,
     SinkCommitError,
     UnsupportedFeatureError,
@@ -85,41 +86,6 @@ _WORTH_A_RESTART = (
 )
 
 
-class Executor(Protocol):
-    """Runs epochs of a plan until the input ends or it is told to stop."""
-
-    def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None: ...
-
-    def say_farewell(self, loop: EpochLoop) -> None: ...
-
-    def drain(self, loop: EpochLoop) -> None: ...
-
-    def close(self) -> None: ...
-
-
-@dataclass
-class _StopRequest:
-    """Somebody waits for a savepoint with which the job is to end."""
-
-    directory: str
-    drain: bool = False
-    cancels: bool = False
-    result: Future[str] = field(default_factory=promise)
-    path: str | None = None
-
-    @property
-    def how(self) -> str:
-        if self.cancels:
-            return "cancelled with a savepoint"
-        return "drained and stopped with a savepoint" if self.drain else "stopped with a savepoint"
-
-    def is_like(self, other: _StopRequest) -> bool:
-        return (self.directory, self.how) == (other.directory, other.how)
-
-
-MakeExecutor = Callable[[PhysicalPlan, str, float], Executor]
-
-
 class Job:
     """One job on its way from submission to an end."""
 
@@ -145,8 +111,6 @@ class Job:
         self._collectors = collectors
         self._listeners = listeners
         self._parameters = parameters
-        self._stop = threading.Event()
-        self._given_up = False
         self._executor: Executor | None = None
         self._checkpoints = CheckpointConfig(configuration)
         self.job_id = job_id_of(configuration, name)
@@ -161,12 +125,9 @@ class Job:
         self.plan = self._translate()
         self._savepoints = Savepoints(self.name, self.job_id, lambda: self._log.layout)
         self._log = CheckpointLog(self._fs, self.layout)
-        self._stopping: _StopRequest | None = None
-        self._stop_lock = threading.Lock()
-        self._interrupted = False
-        self._to_reopen = False
-        self._over = False
+        self._stops = StopRequests(self.name, self._savepoints, self._wake)
         self._announcement = Announcement(self)
+        self._profiling = Profiling(configuration, self.name)
 
     @property
     def keeps_checkpoints(self) -> bool:
@@ -180,9 +141,10 @@ class Job:
             os.mkdir(self._directory, 0o700)
         failure: BaseException | None = None
         try:
+            self._profiling.begin()
             self._run()
         except BaseException as error:
-            with self._stop_lock:
+            with self._stops.lock:
                 self.status = JobStatus.FAILED
             failure = error
             raise
@@ -190,7 +152,8 @@ class Job:
             self._savepoints.close(self.status.name)
             if self._temporary:
                 shutil.rmtree(self._directory, ignore_errors=True)
-            self._answer_stop_request()
+            self._profiling.end()
+            self._stops.answer(self.status)
             # Not before the lease is given back: who waits for the end may start the job again.
             self._announcement.end(failure)
         millis = int((time.monotonic() - started) * 1000)
@@ -198,16 +161,18 @@ class Job:
 
     def cancel(self) -> None:
         """Give the job up: it stops, and its checkpoint goes unless it is to be retained."""
-        self._given_up = True
+        self._stops.given_up = True
         self.interrupt()
 
     def interrupt(self) -> None:
         """Stop, with the checkpoint kept: started again, the program goes on from there."""
-        with self._stop_lock:
+        with self._stops.lock:
             if not self.status.is_terminal_state():
                 self.status = JobStatus.CANCELLING
-            self._interrupted = True
-            self._stop.set()
+            self._stops.interrupt()
+        self._wake()
+
+    def _wake(self) -> None:
         if self._executor is not None:
             self._executor.close()
 
@@ -223,81 +188,16 @@ class Job:
         With `drain` event time is brought to its end first. If the savepoint cannot be made, the
         job goes on.
         """
-        return self._stop_with(_StopRequest(self._savepoint_directory(directory), drain))
+        return self._stops.add(StopRequest(self._savepoint_directory(directory), drain))
 
     def cancel_with_savepoint(self, directory: str | None = None) -> Future[str]:
         """The same, and the job counts as cancelled."""
-        return self._stop_with(_StopRequest(self._savepoint_directory(directory), cancels=True))
-
-    def _stop_with(self, request: _StopRequest) -> Future[str]:
-        with self._stop_lock:
-            if self._over or self._interrupted:
-                raise SavepointError.job_ended(self.name, self._end_status().name)
-            under_way = self._stopping
-            if under_way is not None and under_way.is_like(request):
-                return under_way.result
-            if under_way is not None:
-                raise SavepointError.already_stopping(self.name, under_way.how)
-            self._stopping = request
-            self._stop.set()
-        if self._executor is not None:
-            self._executor.close()
-        return request.result
-
-    def _answer_stop_request(self) -> None:
-        """The job has ended, with the savepoint or without: nobody is to wait for ever."""
-        with self._stop_lock:
-            self._over = True
-            request = self._stopping
-        if request is None:
-            return
-        if request.path is not None:
-            request.result.set_result(request.path)
-        else:
-            error = SavepointError.job_ended(self.name, self.status.name)
-            request.result.set_exception(error)
+        return self._stops.add(StopRequest(self._savepoint_directory(directory), cancels=True))
 
     def _savepoint_directory(self, given: str | None) -> str:
-        if self.plan.settings.batch:
-            raise SavepointError.of_batch(self.name)
-        directory = given or self.configuration.get(options.SAVEPOINT_DIR)
-        if not directory:
-            raise SavepointError.no_directory()
-        place = os.path.realpath(filesystem_for(directory)[1])
-        own = os.path.realpath(self._directory if self._temporary else self.layout.root)
-        if os.path.commonpath((own, place)) == own:
-            raise SavepointError.inside_the_job(directory, own)
-        return directory
-
-    def _stopped_with_savepoint(self, loop: EpochLoop, executor: Executor) -> bool:
-        """Whether the job may end; not if the savepoint it was to leave could not be made."""
-        with self._stop_lock:
-            request = None if self._interrupted else self._stopping
-            if request is None:
-                self._over = True
-                return True
-        drained = False
-        try:
-            if request.drain and not loop.ended:
-                drained = loop.draining = True
-                executor.drain(loop)
-            manifest = loop.settled() if loop.base is not None else blank_manifest(loop.plan)
-            if manifest is None:
-                raise SavepointError.uncommitted(self.name)
-            path = self._savepoints.take_now(request.directory, manifest)
-        except Exception as error:
-            _log.warning("job %s goes on, since no savepoint was made: %s", self.name, error)
-            loop.draining = False
-            self._to_reopen = drained and loop.ended
-            with self._stop_lock:
-                self._stopping = None
-                if not self._interrupted:
-                    self._stop.clear()
-            request.result.set_exception(error)
-            return self._interrupted
-        self._given_up = self._given_up or request.cancels
-        request.path = path
-        return True
+        own = self._directory if self._temporary else self.layout.root
+        wished = given or self.configuration.get(options.SAVEPOINT_DIR)
+        return requested_directory(self.plan.settings, wished, own)
 
     # Start
 
@@ -318,12 +218,13 @@ class Job:
             local_dir=local_dir,
             state_backend=configuration.get(options.STATE_BACKEND),
             cache_entries=configuration.get(options.STATE_CACHE_ENTRIES),
-            max_records_per_epoch=configuration.get(options.MAX_RECORDS_PER_EPOCH),
+            max_records_per_epoch=most_records(configuration, self._adapts_length()),
             epoch_seconds=self._epoch_seconds(),
             batch=batch,
             parameters={**configuration.to_dict(), **self._parameters},
             cached_files={file.name: file.path for file in cached_files(configuration)},
             watermark_interval=0 if batch else interval,
+            profile_interval=sampling_seconds(configuration),
         )
         plan = translate(self._nodes, self._defaults, settings, stored)
         if settings.batch:
@@ -339,6 +240,10 @@ class Job:
             return False  # there is but one mode for loops
         sources = [node.operator for node in self._nodes if not node.inputs]
         return all(getattr(source, "bounded", True) for source in sources)
+
+    def _adapts_length(self) -> bool:
+        mode = self._checkpoints.get_checkpointing_mode()
+        return not self._is_batch() and adapts_length(self.configuration, mode)
 
     def _epoch_seconds(self) -> float:
         """An epoch is a checkpoint, so the checkpoint interval is how long an epoch reads."""
@@ -377,14 +282,16 @@ class Job:
                     self.configuration.get(options.SIDE_INPUT_MAX_ROWS),
                 ),
                 self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
+                epoch_length(self.configuration) if self._adapts_length() else None,
             )
             loop.transform = keeper.transform
+            self._profiling.attach(loop)
             settled = partial(_settled, loop, blank_manifest(plan), time.monotonic())
             self._savepoints.begin(settled, keeper.holding)
             self.status = JobStatus.RUNNING
             try:
                 self._run_with_restarts(plan, plan_path, loop)
-                self._savepoints.close(self._end_status().name)
+                self._savepoints.close(self._stops.end_status().name)
             except BaseException:
                 # With the lease still held: another driver may drop what is being copied.
                 self._savepoints.close(JobStatus.FAILED.name)
@@ -393,15 +300,9 @@ class Job:
                 keeper.close()
                 self._mark_committed(loop)
                 committers.close()
-            with self._stop_lock:
-                self.status = self._end_status()
+            with self._stops.lock:
+                self.status = self._stops.end_status()
             self._clean_up()
-
-    def _end_status(self) -> JobStatus:
-        stopped = self._stopping is not None and not self._stopping.cancels
-        if not self._stop.is_set() or (stopped and not self._interrupted):
-            return JobStatus.FINISHED
-        return JobStatus.CANCELED
 
     def _base(self) -> Manifest | None:
         log = self._log
@@ -419,7 +320,7 @@ class Job:
             self._log = CheckpointLog(self._fs, replace(self.layout, fork=fork))
             self.plan = replace(self.plan, settings=replace(self.plan.settings, fork=fork))
         # A driver died before there was the savepoint for which it had ended event time.
-        self._to_reopen = base.drained
+        self._stops.to_reopen = base.drained
         _log.info("job %s goes on from epoch %d", self.name, base.epoch)
         return base
 
@@ -447,12 +348,12 @@ class Job:
             executor = self._executor = self._make_executor(plan, plan_path, interval)
             try:
                 loop.recover()
-                if self._to_reopen:
+                if self._stops.to_reopen:
                     loop.reopen()
-                    self._to_reopen = False
+                    self._stops.to_reopen = False
                 if not loop.ended:
-                    executor.run(loop, self._stop.is_set)
-                if not self._stopped_with_savepoint(loop, executor):
+                    executor.run(loop, self._stops.is_set)
+                if not self._stops.carried_out(loop, executor):
                     continue
                 if loop.awaited:
                     executor.say_farewell(loop)
@@ -460,15 +361,15 @@ class Job:
             except RunAgain:
                 continue
             except JobCancelledError:
-                if not self._stop.is_set():
+                if not self._stops.is_set():
                     raise
-                if self._stopped_with_savepoint(loop, executor):
+                if self._stops.carried_out(loop, executor):
                     return  # a task that waited has noticed
             except KeyboardInterrupt:
                 self.interrupt()
                 raise
             except _WORTH_A_RESTART as error:
-                if self._stop.is_set() and self._stopped_with_savepoint(loop, executor):
+                if self._stops.is_set() and self._stops.carried_out(loop, executor):
                     return
                 loop.failed()
                 if loop.base is not epoch_before:
@@ -485,8 +386,8 @@ class Job:
                 self.restarted_by = str(error)
                 self.status = JobStatus.RESTARTING
                 _log.warning("job %s restarts in %d ms: %s", self.name, delay, error)
-                self._stop.wait(delay / 1000)
-                if self._stop.is_set() and self._stopped_with_savepoint(loop, executor):
+                self._stops.wait(delay / 1000)
+                if self._stops.is_set() and self._stops.carried_out(loop, executor):
                     return
                 self.status = JobStatus.RUNNING
             finally:
@@ -500,6 +401,7 @@ class Job:
 
     def _on_epoch(self, report: EpochReport) -> None:
         self.reports.append(report)
+        self._profiling.committed(report)
         self.restarted_by = None
         del self.reports[:-1000]
         for listener in self._listeners:
@@ -517,7 +419,7 @@ class Job:
         """A finished job needs its files no more; a failed or interrupted one goes on from them."""
         retention = self._checkpoints.get_externalized_checkpoint_retention()
         delete = self.status is JobStatus.FINISHED or (
-            self._given_up
+            self._stops.given_up
             and retention is not ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
         )
         if delete:

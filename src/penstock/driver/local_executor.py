@@ -57,6 +57,7 @@ class LocalExecutor:
         if self._plan.settings.batch:
             _close(loop, self.execute, final=True)
             return
+        loop.paced = loop.paced or self._interval > 0
         earliest = 0.0
         while not loop.ended:
             final = loop.at_end()

@@ -22,7 +22,7 @@ from importlib import metadata
 from penstock import __version__
 from penstock.driver.spark_checkpoint import export_spark
 from penstock.errors import SavepointError
-from penstock.runtime.physical import PhysicalPlan
+from penstock.runtime.physical import JobSettings, PhysicalPlan
 from penstock.state.key_groups import key_group_range
 from penstock.storage.checkpoint_layout import STATE, CheckpointLayout, image_name
 from penstock.storage.file_info import FileInfo
@@ -156,6 +156,18 @@ class Savepoints:
         except FileNotFoundError:
             if self._settled() is manifest:
                 raise
+
+
+def requested_directory(settings: JobSettings, wished: str | None, own: str) -> str:
+    """Where a savepoint is to be made: not among what the job keeps in its `own` directory."""
+    if settings.batch:
+        raise SavepointError.of_batch(settings.job_name)
+    if not wished:
+        raise SavepointError.no_directory()
+    place, own = os.path.realpath(filesystem_for(wished)[1]), os.path.realpath(own)
+    if os.path.commonpath((own, place)) == own:
+        raise SavepointError.inside_the_job(wished, own)
+    return wished
 
 
 def blank_manifest(plan: PhysicalPlan) -> Manifest:

@@ -1,9 +1,9 @@
-"""Runs the plan on Spark: one streaming plan built once, one Spark job per epoch.
+"""Runs the plan on Spark: one plan built once, one Spark job per epoch.
 
-Spark decides when a batch starts and what is in it; `foreachBatch` drives the batch's one frame,
-whose rows are acknowledgements, through the epoch loop. Epochs without a batch of Spark's (the
-last one, and those for what Python sources or loops still hold) run the same stages on a small
-frame.
+If there are sources of Spark's, it decides when a batch starts and what is in it; `foreachBatch`
+drives the batch's one frame, whose rows are acknowledgements, through the epoch loop. Epochs
+without a batch of Spark's (all those of jobs with Python sources only, the last one, and those for
+what Python sources or loops still hold) run the same stages on a small frame.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NoReturn
 
@@ -21,10 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from penstock.driver.epoch_loop import EpochLoop, RunAgain
+from penstock.driver.spark_calls import RepeatedCalls
 from penstock.driver.spark_checkpoint import prepare_spark
 from penstock.driver.spark_errors import engine_error
 from penstock.driver.spark_frames import SourceFrames
-from penstock.driver.spark_session import query_settings
+from penstock.driver.spark_session import python_command, query_settings
 from penstock.driver.spark_stages import (
     ORDER_PROPERTY,
     ROW_SCHEMA,
@@ -86,6 +88,12 @@ class SparkExecutor:
         self._layout = CheckpointLayout(root, plan.settings.fork)
         self._frames = SourceFrames(session, plan, shipped, self._layout)
         self._session = self._frames.session
+        self._calls = RepeatedCalls(
+            self._session,
+            self._settings,
+            lambda copy: self._stages(self._frames.calls(session=copy)),
+            f"penstock {plan.settings.job_name}",
+        )
         self._pause = threading.Event()
         self._failure: BaseException | None = None
         self._ended = threading.Event()
@@ -103,18 +111,29 @@ class SparkExecutor:
         if self._batch:
             self._run_batch(loop, stopping)
             return
-        if not self._finished_streaming(loop):
+        loop.slots = int(self._session.sparkContext.defaultParallelism)
+        loop.paced = loop.paced or self._interval > 0
+        if self._frames.has_spark_sources:
             self._stream(loop, stopping)
+        else:
+            loop.spark_sources = ()
+        self._run_calls(loop, stopping)
+
+    def _run_calls(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
+        """Epochs that have no batch of Spark's: of Python's sources alone, and those at the end."""
+        earliest = 0.0
         while not loop.ended:
             final = loop.at_end()
             if not final:
-                self._pause.wait(loop.pause_left())
+                self._pause.wait(max(0.0, earliest - time.monotonic(), loop.pause_left()))
             if stopping():
                 break
-            before = loop.base
+            before, started = loop.base, time.monotonic()
             self._extra_epoch(loop, final)
-            if loop.exhausted() and _idle(before, loop):
-                self._pause.wait(_IDLE_SECONDS)  # an empty loop is waited for
+            # An empty loop is waited for as well.
+            idle = _IDLE_SECONDS if _idle(before, loop) else 0.0
+            interval = 0.0 if loop.exhausted() else self._interval
+            earliest = max(started + interval, time.monotonic() + idle)
 
     def _run_batch(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """All of the input in one epoch. If Spark finds nothing to read, it calls for none."""
@@ -127,9 +146,9 @@ class SparkExecutor:
 
     def say_farewell(self, loop: EpochLoop) -> None:
         """Let who listens hear of the job's last epoch."""
-        with query_settings(self._session, self._frames.named, self._python):
+        with self._settings():
             frame = self._stages(self._frames.calls(to_all=True))
-            loop.say_farewell(partial(self._collect, frame))
+            loop.say_farewell(partial(self._collect, _payloads_of(frame)))
 
     def drain(self, loop: EpochLoop) -> None:
         """Bring event time to its end, though there may be more to read."""
@@ -151,16 +170,15 @@ class SparkExecutor:
 
     # Epochs with a batch of Spark's
 
-    def _finished_streaming(self, loop: EpochLoop) -> bool:
-        return not self._frames.has_spark_sources and loop.exhausted()
-
     def _stream(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         self._failure = None
         self._ended.clear()
-        with query_settings(self._session, self._frames.named, self._python):
+        with self._settings():
             loop.spark_sources = self._frames.names()
             prepare_spark(self._fs, self._layout, loop.base, loop.spark_sources, self._frames.named)
-            frame = self._stages(self._frames.streaming())
+            frame = self._frames.streaming()
+            if not self._frames.combines:
+                frame = self._stages(frame)
             writer = (
                 frame.writeStream.foreachBatch(self._on_batch(loop, stopping))
                 .option("checkpointLocation", self._layout.spark)
@@ -179,16 +197,28 @@ class SparkExecutor:
     def _await_end(self, stopping: Callable[[], bool]) -> None:
         """Wait until the query ends by itself or a batch says that it shall."""
         query = self._query
-        try:
-            while query.isActive and not self._ended.wait(0.02):
-                if stopping() and not self._busy:
-                    self._ended.set()  # no batch would notice: there may be no data
-            if self._ended.is_set():
-                query.stop()
-            else:
+        over = threading.Event()
+        failed: list[StreamingQueryException] = []
+
+        def watch() -> None:
+            try:
                 query.awaitTermination()
-        except StreamingQueryException as error:
-            raise engine_error(error) from None
+            except StreamingQueryException as error:
+                failed.append(error)
+            except Exception:
+                pass  # Spark is gone, and with it the query
+            finally:
+                over.set()
+
+        # In a thread of its own: to ask the JVM again and again takes more time than most epochs.
+        threading.Thread(target=watch, name="penstock query", daemon=True).start()
+        while not over.is_set() and not self._ended.wait(0.02):
+            if stopping() and not self._busy:
+                self._ended.set()  # no batch would notice: there may be no data
+        if self._ended.is_set():
+            query.stop()
+        elif failed:
+            raise engine_error(failed[0]) from None
         if self._failure is not None:
             raise self._failure
 
@@ -197,13 +227,13 @@ class SparkExecutor:
     ) -> Callable[[DataFrame, int], None]:
         def on_batch(frame: DataFrame, batch: int) -> None:
             self._rest(loop)
-            if stopping() or self._finished_streaming(loop):
+            if stopping():
                 self._end_query()
             before = loop.base
             self._busy = True
             try:
                 loop.close(
-                    partial(self._collect, frame),
+                    partial(self._collect, _payloads_of(self._combined(frame))),
                     batch,
                     self._offsets(batch),
                     final=self._batch,
@@ -223,9 +253,8 @@ class SparkExecutor:
         return on_batch
 
     def _rest(self, loop: EpochLoop) -> None:
-        """The pause that must lie between two checkpoints, if another is to come."""
-        if not self._finished_streaming(loop):
-            self._pause.wait(loop.pause_left())
+        """The pause that must lie between two checkpoints."""
+        self._pause.wait(loop.pause_left())
 
     def _end_query(self) -> NoReturn:
         """Have the query stopped by the thread that waits for it, without a commit of Spark's."""
@@ -249,15 +278,25 @@ class SparkExecutor:
         self, loop: EpochLoop, final: bool, source: Callable[[], DataFrame] | None = None
     ) -> None:
         while True:
-            with query_settings(self._session, self._frames.named, self._python):
-                frame = self._stages((source or self._frames.calls)())
-                try:
-                    loop.close(partial(self._collect, frame), final=final)
-                    return
-                except RunAgain:
-                    continue
+            try:
+                if source is None:
+                    loop.close(partial(self._collect, self._calls.payloads), final=final)
+                else:
+                    with self._settings():
+                        frame = self._stages(source())
+                        loop.close(partial(self._collect, _payloads_of(frame)), final=final)
+                return
+            except RunAgain:
+                continue
 
     # Both
+
+    def _combined(self, frame: DataFrame) -> DataFrame:
+        """A batch's frame with all stages; they are in it already if nothing is combined."""
+        if not self._frames.combines:
+            return frame
+        with python_command(self._session, self._python):
+            return self._stages(self._frames.of_batch(frame))
 
     def _stages(self, frame: DataFrame) -> DataFrame:
         for level in range(1, self._plan.levels + 1):
@@ -268,7 +307,12 @@ class SparkExecutor:
             )
         return frame
 
-    def _collect(self, frame: DataFrame, order: EpochOrder) -> list[Acknowledgement]:
+    def _settings(self) -> AbstractContextManager[None]:
+        return query_settings(self._session, self._frames.named, self._python)
+
+    def _collect(
+        self, collect: Callable[[], list[bytes]], order: EpochOrder
+    ) -> list[Acknowledgement]:
         context = self._session.sparkContext
         context.setLocalProperty(ORDER_PROPERTY, order.to_text())
         context.addJobTag(self._tag)
@@ -281,7 +325,7 @@ class SparkExecutor:
         try:
             if self._takes_long and self._pause.is_set():
                 raise EngineError(f"epoch {order.epoch} was given up: the job has been stopped")
-            rows: list[Any] = frame.collect()
+            payloads = collect()
         except EngineError:
             raise
         except Exception as error:
@@ -294,7 +338,11 @@ class SparkExecutor:
         finally:
             self._collecting = False
             too_long.cancel()
-        return [read_acknowledgement(bytes(row[3])) for row in rows]
+        return [read_acknowledgement(bytes(payload)) for payload in payloads]
+
+
+def _payloads_of(frame: DataFrame) -> Callable[[], list[bytes]]:
+    return lambda: [row[3] for row in frame.collect()]
 
 
 def _idle(before: Any, loop: EpochLoop) -> bool:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from penstock.driver.spark_checkpoint import CALLS
+from penstock.driver.spark_columns import combined, prepared, with_columns
 from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, ShippedPlan, SparkSourceTask
 from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.sources import PythonSource, SparkSource
@@ -43,6 +44,9 @@ class SourceFrames:
         self._subtasks = max((v.parallelism for v in python), default=1)
         self._python_unbounded = any(not v.operators[0].operator.bounded for v in python)
         self.has_spark_sources = bool(self._spark)
+        self.combines = any(v.operators[0].operator.combined for v in self._spark)
+        """Whether there is one source, whose records are combined batch by batch: in a stream Spark
+        would keep what it combines as state."""
         self._has_python_sources = bool(python)
         given = [v.operators[0].operator.frame for v in self._spark]
         self.session = self._session = given[0].sparkSession if given else session
@@ -63,11 +67,31 @@ class SourceFrames:
         """Every batch calls Python's sources, if there are any; and there is always a batch."""
 
     def streaming(self) -> DataFrame:
-        """The source stage of the streaming plan."""
+        """The source stage of the streaming plan; if a source `combines`, what comes before it."""
+        if self.combines:
+            (vertex,) = self._spark
+            return self._prepared(vertex, self._input(vertex))
         frames = [self._records(v, self._input(v)) for v in self._spark]
         if self.ticking:
             frames.append(self._as_calls(self._ticks()))
         return reduce(DataFrame.union, frames)
+
+    def of_batch(self, frame: DataFrame) -> DataFrame:
+        """The source stage of one batch of a source that `combines`."""
+        (vertex,) = self._spark
+        source: SparkSource = vertex.operators[0].operator
+        assert source.combined is not None
+        task = SparkSourceTask(self._shipped, vertex.index)
+        rows = combined(frame, source.combined, vertex.parallelism)
+        return rows.mapInArrow(task, ROW_SCHEMA)
+
+    def _prepared(self, vertex: Vertex, frame: DataFrame) -> DataFrame:
+        source: SparkSource = vertex.operators[0].operator
+        assert source.combined is not None
+        return prepared(self._with_columns(vertex, frame), source.combined, vertex.parallelism)
+
+    def _with_columns(self, vertex: Vertex, frame: DataFrame) -> DataFrame:
+        return with_columns(frame, vertex.operators[0])
 
     def names(self) -> tuple[SparkSourceName, ...]:
         """The streaming sources in `streaming`, as Spark calls them."""
@@ -86,6 +110,10 @@ class SourceFrames:
 
     def whole(self) -> DataFrame:
         """The source stage of a plan that reads batch frames and Python sources to their end."""
+        if self.combines:
+            (vertex,) = self._spark
+            frame = self._prepared(vertex, vertex.operators[0].operator.frame)
+            return self.of_batch(frame).union(self.calls())
         frames = [self._records(v, v.operators[0].operator.frame) for v in self._spark]
         return reduce(DataFrame.union, frames, self.calls())
 
@@ -100,15 +128,16 @@ class SourceFrames:
                 rows = self._session.read.schema(frame.schema).parquet(
                     self._layout.rows(vertex.uid)
                 )
-                found[vertex.operators[0].uid] = rows.count()
+                found[vertex.operators[0].uid] = self._with_columns(vertex, rows).count()
         return found
 
-    def calls(self, to_all: bool = False) -> DataFrame:
+    def calls(self, to_all: bool = False, session: SparkSession | None = None) -> DataFrame:
         """The source stage of an epoch without a batch: calls only, to Python's sources or to
         Spark's as well."""
+        session = session or self._session
         spark = [v.parallelism for v in self._spark] if to_all else []
         subtasks = max([self._subtasks, *spark])
-        return self._as_calls(self._session.range(0, subtasks, 1, subtasks).toDF("value"))
+        return self._as_calls(session.range(0, subtasks, 1, subtasks).toDF("value"))
 
     def _as_calls(self, frame: DataFrame) -> DataFrame:
         return frame.mapInArrow(PythonSourceTask(self._shipped), ROW_SCHEMA)
@@ -136,7 +165,8 @@ class SourceFrames:
 
     def _records(self, vertex: Vertex, frame: DataFrame) -> DataFrame:
         task = SparkSourceTask(self._shipped, vertex.index)
-        return frame.coalesce(vertex.parallelism).mapInArrow(task, ROW_SCHEMA)
+        rows = self._with_columns(vertex, frame)
+        return rows.coalesce(vertex.parallelism).mapInArrow(task, ROW_SCHEMA)
 
     def _input(self, vertex: Vertex) -> DataFrame:
         frame: DataFrame = vertex.operators[0].operator.frame

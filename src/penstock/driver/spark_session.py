@@ -126,6 +126,20 @@ def _use_this_python(session: SparkSession) -> None:
 
 
 @contextmanager
+def python_command(session: SparkSession, python: str | None) -> Iterator[None]:
+    """The command for workers of functions that are made meanwhile, if not the session's."""
+    context = session.sparkContext
+    with _SETTINGS_IN_USE:
+        usual = context.pythonExec
+        if python is not None:
+            context.pythonExec = python
+        try:
+            yield
+        finally:
+            context.pythonExec = usual
+
+
+@contextmanager
 def query_settings(
     session: SparkSession, named_sources: bool, python: str | None = None
 ) -> Iterator[None]:
@@ -133,23 +147,18 @@ def query_settings(
 
     `python` is the command for workers, if it is not to be the session's.
     """
-    context = session.sparkContext
     wanted = {
         **_QUERY,
         **_LOCAL_FILES,
         "spark.sql.streaming.queryEvolution.enableSourceEvolution": str(named_sources).lower(),
     }
-    with _SETTINGS_IN_USE:
+    with python_command(session, python):
         before = {key: session.conf.get(key, None) for key in wanted}
-        usual_python = context.pythonExec
-        if python is not None:
-            context.pythonExec = python
         for key, value in wanted.items():
             session.conf.set(key, value)
         try:
             yield
         finally:
-            context.pythonExec = usual_python
             for key, old in before.items():
                 if old is None:
                     session.conf.unset(key)

@@ -159,9 +159,9 @@ class SparkSourceTask:
         _settle()
         plan = self.plan.load()
         vertex = plan.vertices[self.vertex]
-        make_records = vertex.operators[0].operator.record
+        read = vertex.operators[0].operator.read
         records = (
-            (part.num_rows, make_records([column_values(c) for c in part.columns]))
+            read([column_values(c) for c in part.columns])
             for batch in batches
             for part in _sliced(batch)
         )

@@ -48,6 +48,33 @@ class InvalidProgramError(PenstockError, ValueError):
         )
 
     @classmethod
+    def columns_of_one_branch(cls, operator: str, before: str) -> InvalidProgramError:
+        return cls(
+            f"{operator} is a Column, which Spark applies to the rows of the source, and {before} "
+            "is read by other operators too; call from_spark once for each of them, or use a "
+            "Python function here"
+        )
+
+    @classmethod
+    def not_columnar(cls, method: str, why: str) -> InvalidProgramError:
+        return cls(
+            f"{method} was given a Column, and {why}; Columns come right behind from_spark, before "
+            "any Python function and before timestamps are assigned: move it there, or pass a "
+            "Python function"
+        )
+
+    @classmethod
+    def bad_column(cls, method: str, cause: str) -> InvalidProgramError:
+        return cls(f"{method} was given a Column that does not fit the stream's rows: {cause}")
+
+    @classmethod
+    def foreign_column(cls, source: str, cause: str) -> InvalidProgramError:
+        return cls(
+            f"a Column behind {source} belongs to the DataFrame itself, whose rows are read from a "
+            f"copy: {cause}; name columns by pyspark.sql.functions.col('name')"
+        )
+
+    @classmethod
     def open_loop(cls, head: str) -> InvalidProgramError:
         return cls(
             f"{head} begins an iteration that is never closed; call close_with(...) on it with the "

@@ -112,7 +112,10 @@ def _vertex_lines(plan: PhysicalPlan, vertex: Vertex) -> Iterator[str]:
     widest = max(len(operator.name) for operator in vertex.operators)
     for number, operator in enumerate(vertex.operators):
         branch = "└─" if number == len(vertex.operators) - 1 else "├─"
-        yield f"  {branch} {operator.name:{widest}}  uid {operator.uid}  at {operator.location}"
+        lane = f"  [{operator.lane}]" if operator.lane else ""
+        yield (
+            f"  {branch} {operator.name:{widest}}  uid {operator.uid}  at {operator.location}{lane}"
+        )
 
 
 # JSON
@@ -145,6 +148,7 @@ def _json_node(
         "stage": vertex.level,
         "chain": vertex.index,
         "keyed": operator is vertex.operators[0] and _is_keyed(plan, vertex),
+        **({"lane": operator.lane} if operator.lane else {}),
     }
     if before:
         node["predecessors"] = [
@@ -193,7 +197,8 @@ def _mermaid_chain(plan: PhysicalPlan, vertex: Vertex) -> Iterator[str]:
     keyed = ", keyed" if _is_keyed(plan, vertex) else ""
     yield f'subgraph chain{vertex.index}["parallelism {vertex.parallelism}{keyed}"]'
     for operator in vertex.operators:
-        yield f'  n{operator.node_id}["{_escaped(operator.name)}"]'
+        lane = f"<br/>{_escaped(operator.lane)}" if operator.lane else ""
+        yield f'  n{operator.node_id}["{_escaped(operator.name)}{lane}"]'
     yield "end"
 
 

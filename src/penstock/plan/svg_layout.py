@@ -246,7 +246,7 @@ class _Layout:
                     _name(operator),
                     _place(operator),
                     _kind(vertex, number),
-                    f"{operator.name}\nuid {operator.uid}\n{operator.location}",
+                    _hint(operator),
                     above,
                 )
             )
@@ -334,7 +334,14 @@ def _name(operator: PhysicalOperator) -> str:
 
 
 def _place(operator: PhysicalOperator) -> str:
-    return os.path.basename(str(operator.location))
+    place = os.path.basename(str(operator.location))
+    # In short: why it is this lane is in the hint.
+    return f"{place} · {operator.lane.partition(',')[0]}" if operator.lane else place
+
+
+def _hint(operator: PhysicalOperator) -> str:
+    lane = f"\n{operator.lane}" if operator.lane else ""
+    return f"{operator.name}\nuid {operator.uid}\n{operator.location}{lane}"
 
 
 def _title(plan: PhysicalPlan, vertex: Vertex) -> str:

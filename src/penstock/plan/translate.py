@@ -11,6 +11,7 @@ from penstock.common.digests import text_digest
 from penstock.errors import InvalidProgramError
 from penstock.graph.partitioning import ByKey, Forward, Partitioning, Rebalance
 from penstock.graph.stream_graph import Chaining, Edge, Node
+from penstock.plan.columnar import Lane, in_lanes
 from penstock.runtime.operators.iteration import FEEDBACK_INPUT
 from penstock.runtime.operators.sources import PythonSource
 from penstock.runtime.physical import (
@@ -47,12 +48,13 @@ def translate(
     program does not say.
     """
     uids = _uids(nodes, defaults.generate_uids)
+    nodes, lanes = in_lanes(nodes, defaults.event_time_order)
     of_stored = {id: stored[uid] for id, uid in uids.items() if uid in stored} if stored else {}
     resolved = _resolved(nodes, defaults, of_stored)
     heads = _heads(nodes, resolved, defaults.chaining)
     stamped = _stamped(nodes, resolved)
     ordered = _ordered(nodes, stamped, defaults.event_time_order)
-    return _assemble(nodes, resolved, uids, heads, stamped, ordered, settings)
+    return _assemble(nodes, resolved, uids, heads, stamped, ordered, settings, lanes)
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,7 @@ def _assemble(
     stamped: set[int],
     ordered: set[int],
     settings: JobSettings,
+    lanes: dict[int, Lane],
 ) -> PhysicalPlan:
     members: dict[int, list[Node]] = {}
     for node in nodes:
@@ -245,6 +248,7 @@ def _assemble(
                 n.id,
                 n.id in ordered,
                 n.side_inputs,
+                str(lanes[n.id]) if n.id in lanes else None,
             )
             for n in chain
         )

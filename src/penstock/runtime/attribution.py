@@ -1,13 +1,15 @@
 """Whose error it is: the operator and the user's line that something raised in a chain belongs to.
 
 Nothing is noted per record. The frames of the traceback tell: in ours the user's callable is named
-`call`, what its results go to `emit`, and an operator or writer is `self`.
+`call`, what its results go to `emit`, and an operator or writer is `self`. The same frames tell a
+profile whose time it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from types import CodeType
+from typing import Any, NamedTuple
 
 from penstock.errors import PenstockError, UserFunctionError, user_line
 from penstock.graph.partitioning import Partitioning
@@ -18,28 +20,36 @@ Place = tuple[str, str]
 """An operator's name and line."""
 
 
+class _Owner(NamedTuple):
+    place: Place
+    operator: str | None
+    """Its uid; None if it is an exchange."""
+
+
 class Attribution:
     """Knows the operators, exchanges and writers of one task."""
 
     def __init__(self, head: PhysicalOperator) -> None:
         self._head = place_of(head)
-        self._callables: dict[tuple[int, int], Place] = {}
-        self._objects: dict[int, Place] = {}
+        self._callables: dict[tuple[int, int], _Owner] = {}
+        self._objects: dict[int, _Owner] = {}
+        self._codes: dict[CodeType, str | None] = {}
+        """Code of a user's function → the uid of the operator that calls it, None if several do."""
 
     def of_object(self, described: PhysicalOperator, at_work: Any) -> None:
         """What runs in this object's methods is the operator's."""
-        self._objects[id(at_work)] = place_of(described)
+        self._objects[id(at_work)] = _owner(described)
 
     def of_callable(
         self, described: PhysicalOperator, call: Callable[..., Any], emit: Callable[..., Any]
     ) -> None:
-        self._callables[id(call), id(emit)] = place_of(described)
+        self._callables[id(call), id(emit)] = _owner(described)
 
     def of_edge(self, edge: PhysicalEdge, partitioning: Partitioning) -> None:
         """Key selectors and partitioners have a line of their own."""
         for name in ("select", "partition"):
             if (call := getattr(partitioning, name, None)) is not None:
-                self._callables[id(call), 0] = (edge.name, str(edge.location))
+                self._callables[id(call), 0] = _Owner((edge.name, str(edge.location)), None)
 
     def of_operator(self, described: PhysicalOperator, operator: OpenOperator) -> None:
         for part in operator.parts():
@@ -49,7 +59,13 @@ class Attribution:
             held = _free_variables(process)
             if "call" in held:
                 key = id(held["call"]), _id(held.get("emit"))
-                self._callables.setdefault(key, place_of(described))
+                self._callables.setdefault(key, _owner(described))
+                self._note_code(described.uid, held["call"])
+
+    def _note_code(self, uid: str, call: Any) -> None:
+        code = getattr(getattr(call, "__func__", call), "__code__", None)
+        if code is not None:
+            self._codes[code] = uid if self._codes.get(code, uid) == uid else None
 
     def explain(self, error: BaseException) -> PenstockError:
         """The error with the operator and the user's line that it belongs to."""
@@ -63,16 +79,33 @@ class Attribution:
         found = self._head
         trace = error.__traceback__
         while trace is not None:
-            held = trace.tb_frame.f_locals
-            found = self._objects.get(id(held.get("self")), found)
-            if "call" in held:
-                found = self._callables.get((id(held["call"]), _id(held.get("emit"))), found)
+            owner = self._owner_in(trace.tb_frame.f_locals)
+            found = found if owner is None else owner.place
             trace = trace.tb_next
+        return found
+
+    def operator_in(self, held: Mapping[str, Any]) -> str | None:
+        """The uid of the operator that one of our frames works for, if its locals tell."""
+        owner = self._owner_in(held)
+        return None if owner is None else owner.operator
+
+    def operator_calling(self, code: CodeType) -> str | None:
+        """The uid of the only operator that calls a user's function."""
+        return self._codes.get(code)
+
+    def _owner_in(self, held: Mapping[str, Any]) -> _Owner | None:
+        found = self._objects.get(id(held.get("self")))
+        if "call" in held:
+            found = self._callables.get((id(held["call"]), _id(held.get("emit"))), found)
         return found
 
 
 def place_of(described: PhysicalOperator) -> Place:
     return described.name, str(described.location)
+
+
+def _owner(described: PhysicalOperator) -> _Owner:
+    return _Owner(place_of(described), described.uid)
 
 
 def explained(error: BaseException, place: Place) -> PenstockError:

@@ -30,6 +30,7 @@ from penstock.runtime.operators.base import (
 from penstock.runtime.operators.ordered import Ordered
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.physical import JobSettings, Output, PhysicalOperator, Vertex
+from penstock.runtime.profiling.counting import RecordCounts, told_by
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.side_inputs import TaskSideInput
 from penstock.runtime.stopping import is_stopped
@@ -61,6 +62,7 @@ class Composition:
     state: TaskState
     writers: Mapping[int, EdgeWriter]
     attribution: Attribution
+    counts: RecordCounts | None
     init_context: Callable[[str], InitContext]
 
     @property
@@ -104,6 +106,8 @@ class Composition:
             opened[index].pass_on = self._passing_on(described, opened)
             self.attribution.of_operator(described, opened[index])
             self.attribution.of_object(described, checkpoints[index])
+            if self.counts is not None and index > 0 and told_by(self.vertex, index) is None:
+                self.counts.of(described.uid, opened[index])
         order = range(len(opened))
         return Chain(
             [opened[i] for i in order],

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from penstock.runtime.profiling.samples import TaskProfile
+
 
 @dataclass(frozen=True)
 class EpochOrder:
@@ -40,6 +42,10 @@ class EpochOrder:
 
     side_inputs: dict[str, str] = field(default_factory=dict)
     """Name of a side input → the file with its rows."""
+    most_records: int | None = None
+    """What a subtask of a Python source may read, if that is not what the job's settings say."""
+    read_seconds: float | None = None
+    """For how long it may read, if not as the settings say."""
     changed_types: dict[str, dict[str, str]] = field(default_factory=dict)
     """Operator uid → states whose type one of its subtasks has changed → kind and type, pickled in
     base64: all subtasks are to rewrite what they have of them."""
@@ -95,12 +101,16 @@ class Acknowledgement:
     records_in: dict[str, int] = field(default_factory=dict)
     records_out: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cut_off: bool = False
+    """Whether a Python source was stopped by what it might read, with more to come perhaps."""
     rebuilt_rows: int = 0
     restored_bytes: int = 0
     """Read from the checkpoint's files, to bring the store to the base."""
     seconds: float = 0.0
     freeze_edges: list[int] = field(default_factory=list)
     """Edges whose records turned out to be changeable: the epoch must be run again."""
+    profile: TaskProfile | None = None
+    """What the task spent its time on, if the job is profiled: with one of its subtasks."""
     error: bytes | None = None
     """A pickled exception: the epoch failed here."""
 

@@ -35,6 +35,8 @@ class PhysicalOperator:
     """Whether its records wait until the watermark has passed them."""
     side_inputs: tuple[SideInput, ...] = ()
     """The tables that its function may look at."""
+    lane: str | None = None
+    """Where its work is done, for explain; None if there is no choice in the plan."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ class JobSettings:
     """Milliseconds between two periodic watermarks; 0 if there are to be none."""
     fork: str = ""
     """Names the beginning from a savepoint, in the job's directory, if there was one."""
+    profile_interval: float = 0.0
+    """Seconds between two samples of what a task does; 0 if none are taken."""
 
 
 @dataclass(frozen=True)

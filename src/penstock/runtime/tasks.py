@@ -21,6 +21,7 @@ from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.operators.sources import (
     OpenPythonSource,
     PythonSource,
+    SourceRecords,
     SplitPosition,
     found_splits,
 )
@@ -33,6 +34,9 @@ from penstock.runtime.payload import (
     read_header,
 )
 from penstock.runtime.physical import PhysicalPlan, Vertex
+from penstock.runtime.profiling.recorder import Recorder
+from penstock.runtime.profiling.sampler import sampler
+from penstock.runtime.profiling.samples import TaskProfile
 from penstock.runtime.vertex_task import VertexTask
 from penstock.runtime.writers import ChangeableRecords
 
@@ -123,10 +127,16 @@ def _read_splits(plan: PhysicalPlan, vertex: Vertex, attempt: _Attempt) -> Itera
         reading = source.read_all(splits, order.skip, task.count)
     else:
         most, seconds = settings.max_records_per_epoch, settings.epoch_seconds
+        if order.most_records is not None:
+            most = min(most, order.most_records)
+        if order.read_seconds is not None:
+            seconds = min(seconds, order.read_seconds)
         reading = source.read(splits, most, order.skip, task.count, seconds)
     for read in reading:
         attempt.positions.setdefault(uid, {})[read.split.split_id] = read
         yield
+    if source.cut_off:
+        attempt.cut_off.add(vertex.index)
 
 
 def _position(uid: str, split: Split, order: EpochOrder) -> SplitPosition:
@@ -142,17 +152,17 @@ def run_spark_source(
     vertex: Vertex,
     subtask: int,
     order: EpochOrder,
-    batches: Iterable[tuple[int, Iterable[object]]],
+    batches: Iterable[SourceRecords],
 ) -> Iterator[list[Row]]:
     """One subtask of a Spark source: its records come in batches, each with their number."""
     attempt = _Attempt(plan, [vertex], subtask, order)
 
     def work() -> Iterator[None]:
         task = attempt.task(vertex.index)
-        for count, batch in batches:
+        for count, timestamps, records in batches:
             task.count(count)
             if not order.skip:
-                task.run(batch)
+                task.run_stamped(timestamps, records)
             yield
 
     return attempt.run(work)
@@ -169,6 +179,8 @@ class _Attempt:
         self.token = secrets.token_hex(8)
         self.passing: list[Row] = []
         self.positions: dict[str, dict[str, SplitPosition]] = {}
+        self.cut_off: set[int] = set()
+        """The vertices whose sources might have read more."""
         self._plan = plan
         self._vertices = vertices
         self._tasks: dict[int, VertexTask] = {}
@@ -196,6 +208,7 @@ class _Attempt:
         return found
 
     def run(self, work: Callable[[], Iterator[None]]) -> Iterator[list[Row]]:
+        recorder = self._watched()
         try:
             for _ in work():
                 if self._ready() >= _HAND_OVER_BYTES or len(self.passing) >= 64:
@@ -210,9 +223,37 @@ class _Attempt:
             acknowledgements = [self._failed(freeze=found.edge)]
         except (Exception, SystemExit) as error:
             acknowledgements = [self._failed(error=error)]
+        finally:
+            if recorder is not None:
+                sampler().unwatch(recorder)
+        if recorder is not None and acknowledgements:
+            acknowledgements[0].profile = self._profile(recorder)
         rows = self._rows()
         rows.extend(self._acknowledge(a) for a in acknowledgements)
         yield rows
+
+    def _watched(self) -> Recorder | None:
+        """Whoever notes what this task does, if the job is profiled."""
+        interval = self._plan.settings.profile_interval
+        if not interval or not self._vertices:
+            return None
+        recorder = Recorder(
+            _Attempt.run.__code__,
+            lambda: [task.attribution for task in list(self._tasks.values())],
+            self._at,
+        )
+        sampler().watch(recorder, interval)
+        return recorder
+
+    def _profile(self, recorder: Recorder) -> TaskProfile:
+        for task in self._tasks.values():
+            if task.counts is not None:
+                recorder.profile.count(task.counts.take())
+        return recorder.profile
+
+    def _at(self) -> tuple[int, str | None]:
+        vertex = self._current or self._vertices[0]
+        return vertex.index, vertex.operators[0].uid
 
     def _ready(self) -> int:
         return sum(task.outbox.bytes for task in self._tasks.values())
@@ -227,6 +268,7 @@ class _Attempt:
         acknowledgement = self.task(vertex.index).end()
         acknowledgement.consumed = self._consumed[vertex.index]
         acknowledgement.received = self._received[vertex.index]
+        acknowledgement.cut_off = vertex.index in self.cut_off
         for uid, positions in self.positions.items():
             if uid == vertex.operators[0].uid:
                 acknowledgement.positions = {

@@ -24,6 +24,7 @@ from penstock.runtime.operators.iteration import OpenHead
 from penstock.runtime.payload import Body, decode_body
 from penstock.runtime.physical import PhysicalPlan, Vertex
 from penstock.runtime.plan_file import copied
+from penstock.runtime.profiling.counting import RecordCounts
 from penstock.runtime.stores import base_manifest
 from penstock.runtime.task_state import TaskState
 from penstock.runtime.watermarks import MIN_TIMESTAMP, Control
@@ -71,20 +72,21 @@ class VertexTask:
             )
             for index in vertex.outputs
         }
-        self._attribution = Attribution(vertex.operators[0])
+        self.counts = RecordCounts() if plan.settings.profile_interval else None
+        self.attribution = Attribution(vertex.operators[0])
         for described in vertex.operators:
             for output in described.outputs:
                 if output.edge is not None:
-                    self._attribution.of_object(described, self._writers[output.edge])
+                    self.attribution.of_object(described, self._writers[output.edge])
         for edge in edges.values():
-            self._attribution.of_edge(edge, edge.partitioning)
+            self.attribution.of_edge(edge, edge.partitioning)
         incoming = (*vertex.inputs, *vertex.feedback)
         self._input_indexes = {index: plan.edges[index].input_index for index in incoming}
         self._selectors: dict[int, Callable[[Any], Any]] = {}
         for index in vertex.inputs:
             partitioning = copied(plan.edges[index].partitioning)
             if isinstance(partitioning, ByKey):
-                self._attribution.of_edge(plan.edges[index], partitioning)
+                self.attribution.of_edge(plan.edges[index], partitioning)
                 self._selectors[index] = key_selector(partitioning)
         self.state = self._make_state(order, keyed=bool(self._selectors))
         before = self.state.base_subtask() if _has_time(plan, vertex) else None
@@ -97,7 +99,8 @@ class VertexTask:
             self._scope,
             self.state,
             self._writers,
-            self._attribution,
+            self.attribution,
+            self.counts,
             self._init_context,
         )
         self._roving = composition.roving
@@ -185,6 +188,12 @@ class VertexTask:
         elif self._selectors:
             scope.key = NO_KEY
         self._runs[edge](records)
+
+    def run_stamped(self, timestamps: list[Any] | None, records: Iterable[Any]) -> None:
+        """Work through records that came by another way than `consume`."""
+        if timestamps is not None:
+            records = stamped(timestamps, records, self._scope)
+        self.run(records)
 
     def _control(self, controls: list[Control]) -> None:
         head = self.operators[0]
@@ -304,7 +313,7 @@ class VertexTask:
 
     def explain(self, error: BaseException) -> PenstockError:
         """The error with the operator and the user's line that it belongs to."""
-        return self._attribution.explain(error)
+        return self.attribution.explain(error)
 
     def _init_context(self, uid: str) -> InitContext:
         return InitContext(

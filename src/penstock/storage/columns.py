@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from penstock.storage.entries import Entry, pack_key, state_id
+from penstock.storage.entries import Entry, pack_key, pack_keys, state_id
 from penstock.storage.row_groups import cut
 
 _NAMES = pa.dictionary(pa.int32(), pa.string())
@@ -50,8 +50,10 @@ class Columns(NamedTuple):
         return list(map(Entry._make, zip(*self, strict=True)))
 
     def packed_keys(self) -> list[bytes]:
-        ids = map(state_id, self.operator, self.state)
-        return list(map(pack_key, self.key_group, ids, self.key, self.namespace, self.map_key))
+        rest = self.key, self.namespace, self.map_key
+        if len(set(self.operator)) == 1 == len(set(self.state)):
+            return pack_keys(self.key_group, state_id(self.operator[0], self.state[0]), *rest)
+        return list(map(pack_key, self.key_group, map(state_id, self.operator, self.state), *rest))
 
     def sorted(self) -> Columns:
         """In the order of the packed keys."""

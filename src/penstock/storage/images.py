@@ -1,17 +1,20 @@
 """Rewriting a subtask's files: into an image of its state, or segments into one.
 
-Run as ``python -m penstock.storage.images`` it takes a job as JSON on stdin and answers on stdout,
-so that a driver can leave the work to another process of low priority.
+Run as ``python -m penstock.storage.images`` it takes jobs on stdin, each a line of JSON, and
+answers each by a line on stdout, so that a driver can leave the work to another process of low
+priority. It ends with its driver, when it has had no job for some time, and when one fails.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,6 +28,8 @@ from penstock.storage.merging import Merge, Sizes, concatenated, row_groups
 from penstock.storage.row_groups import GROUP_BYTES, cut
 from penstock.storage.runs import sorted_runs
 from penstock.storage.table_file import read_whole, write_row_groups
+
+_IDLE_SECONDS = 60.0
 
 
 def run_compaction(
@@ -159,21 +164,34 @@ def _parts(batches: Iterable[pa.RecordBatch], part_bytes: int) -> Iterator[pa.Re
 
 def main() -> int:
     os.nice(10)
-    job = json.load(sys.stdin)
+    while line := _next_line():
+        if not _do(json.loads(line)):
+            return 1
+        pa.default_memory_pool().release_unused()
+    return 0
+
+
+def _next_line() -> bytes:
+    """Nothing if the driver has ended, or has had no work for some time."""
+    readable, _, _ = select.select([sys.stdin.buffer], [], [], _IDLE_SECONDS)
+    return sys.stdin.buffer.readline() if readable else b""
+
+
+def _do(job: dict[str, Any]) -> bool:
     fs, root = filesystem_for(job["root"])
+    answer: dict[str, Any]
     try:
         compaction = Compaction.from_json(job["compaction"])
         infos = run_compaction(fs, root, compaction, job["out_dir"], job["name"])
+        answer = {"files": [info.to_json() for info in infos]}
     except (PenstockError, OSError) as error:
-        json.dump({"error": type(error).__name__, "message": str(error)}, sys.stdout)
-        return 1
+        answer = {"error": type(error).__name__, "message": str(error)}
     try:
-        json.dump({"files": [info.to_json() for info in infos]}, sys.stdout)
-        sys.stdout.flush()
+        print(json.dumps(answer), flush=True)
     except BrokenPipeError:
         # The driver has died meanwhile: nobody is left to be told, in its log neither.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    return "files" in answer
 
 
 if __name__ == "__main__":

@@ -24,6 +24,11 @@ from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
 
 KEYS = 5
+SAVEPOINTS = "execution.checkpointing.savepoint-dir"
+START = "execution.state-recovery.path"
+
+StartJob = Callable[..., Any]
+"""What `job` in conftest is: gate, settings, function, output → handle."""
 
 
 class GatedSource(Source):
@@ -113,6 +118,12 @@ def written(out: Path) -> list[str]:
     visible = (p for p in out.glob("[!.]*/*") if not p.name.startswith("."))
     files = [p for p in (*visible, *out.glob("[!.]*")) if p.is_file()]
     return sorted(line for path in files for line in path.read_text().splitlines())
+
+
+def await_lines(directory: Path, count: int, out: str = "out") -> None:
+    """The counts of the first numbers are written, and nothing else."""
+    await_true(lambda: len(written(directory / out)) >= count)
+    assert written(directory / out) == expected(range(count))
 
 
 def await_true(holds: Callable[[], bool], seconds: float = 60) -> None:

@@ -93,7 +93,7 @@ def test_flags_are_settings_and_stand_above_them() -> None:
         *("-D", "parallelism.default=2", "-Dthreshold=a=b", "-p", "4", "--name", "n"),
         *("--master", "local[2]", "--job-id", "j", "--checkpoint-dir", "/c"),
         *("--savepoint-dir", "/s", "-s", "/s/1", "--allow-non-restored-state", "--anew"),
-        *("--trust-pickle", "--reset-source", "a", "--reset-source", "b"),
+        *("--trust-pickle", "--reset-source", "a", "--reset-source", "b", "--profile-dir", "/p"),
     ]
     parsed = command_parser().parse_args(["run", *flags, "job.py", "-p", "9", "--name", "x"])
     settings = launch_settings(parsed)
@@ -110,10 +110,18 @@ def test_flags_are_settings_and_stand_above_them() -> None:
         "penstock.state-recovery.anew": "true",
         "penstock.trust-pickle": "true",
         "penstock.state-recovery.reset-sources": "a,b",
+        "penstock.profile.dir": "/p",
+        "penstock.profile.enabled": "true",
     }
     assert parsed.arguments == ["-p", "9", "--name", "x"]
     known = {option.key for option in options.all_options()}
     assert set(settings) - known == {"threshold"}
+
+
+def test_a_profile_goes_where_the_settings_say_unless_a_flag_does() -> None:
+    given = ["run", "-D", "penstock.profile.dir=/d", "--profile", "job.py"]
+    settings = launch_settings(command_parser().parse_args(given))
+    assert settings == {"penstock.profile.dir": "/d", "penstock.profile.enabled": "true"}
 
 
 def test_flags_that_are_not_given_set_nothing() -> None:

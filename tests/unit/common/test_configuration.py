@@ -127,7 +127,8 @@ def test_every_default_is_of_its_type():
 
 
 def test_defaults_asked_for():
-    assert options.MAX_RECORDS_PER_EPOCH.default == 500_000
+    assert options.MAX_RECORDS_PER_EPOCH.default is None
+    assert options.EPOCH_ADAPTIVE.default is True
     assert options.STATE_CACHE_ENTRIES.default == 200_000
     assert options.EXECUTOR.choices == ("spark", "local")
     assert options.find_option("state.checkpoints.dir") is options.CHECKPOINT_DIR

@@ -24,9 +24,13 @@ def test_unknown_name():
 def test_a_row_does_not_load_the_rest():
     code = (
         "import sys; from penstock.common import Row; "
-        "print([m for m in sys.modules if m.startswith(('penstock.', 'msgspec', 'pyspark'))])"
+        "print(*(m for m in sys.modules if m.startswith(('penstock.', 'msgspec', 'pyspark'))))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == (
-        "['penstock.common', 'penstock.errors', 'penstock.refusals', 'penstock.common.types']"
-    )
+    loaded = {m for m in out.stdout.split() if not m.startswith("penstock.errors.")}
+    assert loaded == {
+        "penstock.common",
+        "penstock.errors",
+        "penstock.refusals",
+        "penstock.common.types",
+    }

@@ -405,3 +405,39 @@ def test_file_infos_survive_the_way_through_the_process(job):
     assert isinstance(made, FileInfo)
     assert made.states == (("count", "s"),)
     assert os.path.getsize(job.log.layout.full(made.path)) == made.bytes
+
+
+def test_one_process_makes_many_images(job, monkeypatch):
+    """Its start costs more than the rewriting of a small state."""
+    popen, started = subprocess.Popen, []
+
+    def noted(command: list[str], **options: Any) -> Any:
+        started.append(popen(command, **options))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", noted)
+    made = 0
+    for number in range(9):
+        job.commit(a=str(number))
+        job.wait()
+        made += len(job.keeper._done)
+    assert made >= 3
+    (process,) = started
+    assert process.poll() is None
+    job.keeper.close()
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_a_process_that_ended_for_want_of_work_is_started_again(job):
+    for number in range(3):
+        job.commit(a=str(number))
+    job.wait()
+    first = job.keeper._process._process
+    first.stdin.close()  # it ends, as after its time without work
+    assert first.wait(30) == 0
+    first.stdin = open(os.devnull, "wb")  # noqa: SIM115 - closed by the next start
+    for number in range(3, 6):
+        job.commit(a=str(number))
+        job.wait()
+    assert job.keeper._process._process is not first
+    job.history.assert_reachable()

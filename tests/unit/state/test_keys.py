@@ -117,6 +117,9 @@ class Slotted:
         self.left = left
         self.right = right
 
+    def __repr__(self) -> str:
+        return f"Slotted({self.left!r}, {self.right!r})"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Slotted) and (self.left, self.right) == (other.left, other.right)
 

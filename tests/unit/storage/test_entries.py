@@ -8,6 +8,7 @@ from penstock.storage.entries import (
     Entry,
     key_prefix,
     pack_key,
+    pack_keys,
     state_id,
     state_prefix,
     unpack_key,
@@ -25,6 +26,14 @@ def test_unpacking_gives_back_what_was_packed(group, state, key, namespace, map_
     assert packed == key_prefix(group, state, key, namespace) + map_key
     assert packed.startswith(state_prefix(group, state))
     assert packed < RESERVED
+
+
+@given(ids, st.lists(st.tuples(groups, parts, parts, parts)), st.booleans())
+def test_many_are_packed_as_each_is(state, rows, plain):
+    rows = [(group, key, b"", b"") for group, key, *_ in rows] if plain else rows
+    columns = [[row[i] for row in rows] for i in range(4)]
+    packed = pack_keys(columns[0], state, *columns[1:])
+    assert packed == [pack_key(group, state, *rest) for group, *rest in rows]
 
 
 @given(groups, ids, parts, parts, parts, parts)

@@ -10,12 +10,18 @@ from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from typing import Any
 
+from penstock import options
 from penstock.cli.commands.detached import start_detached
 from penstock.cli.exit_codes import FAILED, OK
 from penstock.cli.output import print_error
-from penstock.errors import InvalidArgumentError, InvalidProgramError
+from penstock.common.local_paths import local_path
+from penstock.driver.profiles.files import check_writable
+from penstock.errors import FileAccessError, InvalidArgumentError, InvalidProgramError
 from penstock.launch import Launch, base_configuration, launched
 from penstock.program import run_program
+
+_PROFILE = "penstock.profile.enabled"
+_PROFILE_DIR = "penstock.profile.dir"
 
 # Flags that are another way to write a setting.
 _SETTINGS = {
@@ -26,11 +32,14 @@ _SETTINGS = {
     "checkpoint_dir": "execution.checkpointing.dir",
     "savepoint_dir": "execution.checkpointing.savepoint-dir",
     "from_savepoint": "execution.state-recovery.path",
+    "profile_dir": _PROFILE_DIR,
 }
 _SWITCHES = {
     "allow_non_restored_state": "execution.state-recovery.ignore-unclaimed-state",
     "anew": "penstock.state-recovery.anew",
     "trust_pickle": "penstock.trust-pickle",
+    "profile": _PROFILE,
+    "profile_dir": _PROFILE,
 }
 _RESET_SOURCES = "penstock.state-recovery.reset-sources"
 
@@ -68,13 +77,29 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidArgumentError(
             "--json goes with --detached only: without it, what is printed is the program's own"
         )
-    launch = Launch(arguments.config, launch_settings(arguments))
+    launch = Launch(arguments.config, launch_settings(arguments), profiled=_show_profile)
     with launched(launch):
-        base_configuration()  # what is wrong with it is no fault of the program's
+        configuration = base_configuration()  # its faults are none of the program's
+        if configuration.get(options.PROFILE):
+            _check_profile_directory(configuration.get(options.PROFILE_DIR))
         if arguments.detached:
             ours = ["--detached", *(["--json"] if arguments.json else [])]
             return start_detached(_given_but(ours), arguments.program, arguments.json)
         return run_program(arguments.program, arguments.arguments, arguments.as_pyflink)
+
+
+def _check_profile_directory(path: str) -> None:
+    """Before the program has run for an hour."""
+    try:
+        check_writable(local_path(path, "profile directory"))
+    except FileAccessError as error:
+        raise InvalidArgumentError(f"no profile can be written: {error}") from None
+
+
+def _show_profile(directory: str, text: str) -> None:
+    """The program's standard output is its own."""
+    flame = os.path.join(directory, "flame.svg")
+    print(f"\n{text}\nAll of it is in {directory}; the flame graph: {flame}", file=sys.stderr)
 
 
 def _given_but(flags: list[str]) -> list[str]:

@@ -30,6 +30,7 @@ def _add_run(commands: Commands) -> None:
         penstock run -s /data/savepoints/savepoint-1 --allow-non-restored-state job.py
         penstock run -D penstock.executor=local -D restart-strategy.type=none job.py
         penstock run --detached job.py
+        penstock run --profile-dir /tmp/profiles job.py
         """,
     )
     _add_launch_settings(run)
@@ -66,6 +67,16 @@ def _add_run(commands: Commands) -> None:
         "--trust-pickle",
         action="store_true",
         help="open pickled state though others may have written it: that runs code from there",
+    )
+    profile = run.add_argument_group("where the job's time goes")
+    profile.add_argument(
+        "--profile",
+        action="store_true",
+        help="note what tasks spend their time on; when a job ends, show it by operator and write "
+        "it, with a flame graph, to penstock-profile/",
+    )
+    profile.add_argument(
+        "--profile-dir", metavar="DIR", help="the same, and write it to this directory"
     )
     run.add_argument(
         "--detached",

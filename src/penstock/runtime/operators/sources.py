@@ -8,15 +8,17 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import Boundedness, ReadResult, Source, Split
 from penstock.runtime.codec import dump
 from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.operators.base import OpenOperator, OperatorHost, stamped
+from penstock.runtime.operators.columns import ColumnOperator
 from penstock.runtime.operators.split_time import SplitTime
 from penstock.runtime.operators.timestamps import AssignTime
+from penstock.runtime.partials import Combined
 from penstock.runtime.watermarks import MAX_TIMESTAMP, WATERMARK
 
 # Between looks at how much is waiting to be sent.
@@ -70,6 +72,8 @@ class OpenPythonSource(OpenOperator):
         self.process = host.emit
         self._run = host.emit_run if self._time is None else self._time.run
         self._unfinished: set[str] | None = None
+        self.cut_off = False
+        """Whether the last reading was ended by a limit, not by the sources having no more."""
 
     def read(
         self,
@@ -87,6 +91,7 @@ class OpenPythonSource(OpenOperator):
         records are read and dropped. `count` is told of them.
         """
         began = time.monotonic()
+        self.cut_off = False
         unfinished = [split for split in splits if not split.finished]
         self._begin([split.split.split_id for split in unfinished])
         ready = [split for split in unfinished if not self._must_wait(split.split.split_id)]
@@ -108,8 +113,11 @@ class OpenPythonSource(OpenOperator):
                 count(found)
                 self._note(at)
                 yield at
-                if not found or result.paused or time.monotonic() > deadline:
+                if not found or result.paused:
                     break
+                if time.monotonic() > deadline:
+                    left = 0
+            self.cut_off = self.cut_off or (left <= 0 and not at.finished)
 
     def read_all(
         self, splits: list[SplitPosition], skip: bool, count: Callable[[int], None]
@@ -206,6 +214,15 @@ def found_splits(uid: str, order: EpochOrder) -> list[tuple[int, Split]]:
     return [(n, pickle.loads(base64.b64decode(text))) for n, text in order.splits.get(uid, ())]
 
 
+class SourceRecords(NamedTuple):
+    """What a batch of rows gives."""
+
+    number: int
+    """How many records the rows stand for."""
+    timestamps: list[Any] | None
+    records: Iterable[Any]
+
+
 @dataclass(frozen=True)
 class SparkSource:
     """Rows of a Spark DataFrame. The frame itself stays on the driver, under `name`."""
@@ -218,13 +235,29 @@ class SparkSource:
     """Driver only; never pickled."""
     time: AssignTime | None = None
     """How its records get their timestamps."""
+    steps: tuple[ColumnOperator, ...] = ()
+    """What Spark does with the rows before they come."""
+    time_column: Any = None
+    """A Column for the timestamps of the records; driver only."""
+    has_times: bool = False
+    """Whether there is one: then rows end with a timestamp."""
+    combined: Combined | None = None
+    """Whether rows are partial results, and how they are read."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "frame": None}
+        return {**self.__dict__, "frame": None, "time_column": None}
 
     @property
     def timestamps(self) -> bool:
-        return self.time is not None
+        return self.time is not None or self.has_times
+
+    def read(self, columns: list[list[Any]]) -> SourceRecords:
+        """The records of an Arrow batch."""
+        if self.combined is not None:
+            return SourceRecords(*self.combined(columns))
+        times = columns.pop() if self.has_times else None
+        rows = len(columns[0]) if columns else 0
+        return SourceRecords(rows, times, self.record(columns))
 
     @property
     def needs_clock(self) -> bool:

@@ -13,6 +13,7 @@ from operator import index
 from typing import Any
 
 from penstock.common.watermark_strategy import (
+    ColumnTime,
     TimestampAssigner,
     WatermarkKind,
     WatermarkStrategy,
@@ -40,6 +41,15 @@ class AssignTime:
     strategy: WatermarkStrategy
     timestamps: bool = True
     """Records that leave have some."""
+    at_end: bool = False
+    """Whether the watermark moves at the end of an epoch only, since records that were combined are
+    in no order."""
+
+    @property
+    def column(self) -> Any:
+        """The Column that timestamps are taken from, if it is one. On the driver only."""
+        assigner = self.strategy.timestamp_assigner
+        return assigner.column if isinstance(assigner, ColumnTime) else None
 
     @property
     def needs_clock(self) -> bool:
@@ -56,9 +66,10 @@ class AssignTime:
 
     def open(self, host: OperatorHost) -> OpenOperator:
         strategy = self.strategy_of(host)
-        if host.roving:
-            return _OpenRoving(strategy, host)
-        return _OpenAssignTime(strategy, host)
+        operator = (_OpenRoving if host.roving else _OpenAssignTime)(strategy, host)
+        if self.at_end:
+            operator.wait_for_end()
+        return operator
 
     def strategy_of(self, host: OperatorHost) -> WatermarkStrategy:
         """In batch mode there are timestamps, but no watermark before the end."""
@@ -144,6 +155,10 @@ class Stamper(OpenOperator):
     @abstractmethod
     def periodic(self) -> None:
         """Ask for watermarks."""
+
+    def wait_for_end(self) -> None:
+        """Ask for no watermark within a run."""
+        self._stride = None
 
     def _tick(self) -> None:
         """After a stride. Strides are kept short against the interval."""
@@ -239,14 +254,18 @@ class _OpenRoving(_OpenAssignTime):
 
 def _extractor(assigner: TimestampAssigner | None, scope: KeyScope) -> Callable[[Any], int]:
     """The timestamp of a record, checked."""
-    if assigner is None:
+    if assigner is None or isinstance(assigner, ColumnTime):
+        why = (
+            "its source gives none; say how to find it with "
+            "WatermarkStrategy.with_timestamp_assigner"
+            if assigner is None
+            else "the column given to with_timestamp_assigner is null; filter such records out "
+            "before, or put a value in its place (coalesce)"
+        )
 
         def given(value: Any) -> int:
             if scope.timestamp is None:
-                raise InvalidArgumentError(
-                    "the record has no timestamp: its source gives none; say how to find it with "
-                    "WatermarkStrategy.with_timestamp_assigner"
-                )
+                raise InvalidArgumentError(f"the record has no timestamp: {why}")
             return scope.timestamp
 
         return given

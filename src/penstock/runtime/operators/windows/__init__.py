@@ -29,6 +29,7 @@ from penstock.datastream.window import (
 )
 from penstock.runtime.operators.base import OpenOperator, OperatorHost
 from penstock.runtime.operators.windows.aligned import AlignedWindows
+from penstock.runtime.operators.windows.combined import CombinedAligned, CombinedSliced
 from penstock.runtime.operators.windows.general import GeneralWindows
 from penstock.runtime.operators.windows.sessions import SessionWindows
 from penstock.runtime.operators.windows.sliced import SlicedWindows, can_slice
@@ -66,6 +67,8 @@ class Windowing:
     """The windows of a whole stream, under one constant key: functions get no key."""
     slices: bool = True
     """Whether sliding windows may be put together from slices."""
+    combined: bool = False
+    """Whether partial results come instead of records: Spark has combined them."""
 
     @property
     def needs_clock(self) -> bool:
@@ -98,9 +101,11 @@ class Windowing:
             assigner: Any = self.assigner
             if type(assigner) is SlidingEventTimeWindows:
                 sliced = self.slices and can_slice(self.combine, assigner.size, assigner.slide)
+                if self.combined:
+                    return CombinedSliced if sliced else CombinedAligned
                 return SlicedWindows if sliced else AlignedWindows
             if type(assigner) is TumblingEventTimeWindows:
-                return AlignedWindows
+                return CombinedAligned if self.combined else AlignedWindows
             if type(assigner) is EventTimeSessionWindows and self.combine is not None:
                 return SessionWindows
         return GeneralWindows

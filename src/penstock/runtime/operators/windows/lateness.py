@@ -23,3 +23,7 @@ class LateRecords:
             self._dropped.inc()
         else:
             self._emit_side(self._tag, value)
+
+    def drop(self, records: int) -> None:
+        """So many of them, which exist no more as such."""
+        self._dropped.inc(records)

@@ -1,0 +1,72 @@
+"""Who takes part: in which virtual environment, with which settings, and how it is sized."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Contender:
+    name: str
+    title: str
+    environment: str | None = None
+    """Of `requirements/`; None is Penstock's own."""
+    params: dict[str, Any] = field(default_factory=dict)
+    """Added to the order of each of its runs."""
+    cold_seconds: float = 3
+    """To warm up for. A JVM compiles for a long time, Python does not."""
+    files_per_epoch: int = 0
+    """Of those that work in micro-batches; 0 of all others."""
+    reads_csv: bool = False
+
+
+BARE = "bare"
+PENSTOCK = "penstock"
+PYFLINK_THREAD = "pyflink-thread"
+PYFLINK_PROCESS = "pyflink-process"
+TRANSFORM = "transform-with-state"
+SPARK_SQL = "spark-sql"
+BYTEWAX_1 = "bytewax-1"
+BYTEWAX_2 = "bytewax-2"
+PATHWAY = "pathway"
+PENSTOCK_COLUMNAR = "penstock-columnar"
+
+_JVM_SECONDS = 20.0
+
+CONTENDERS = {
+    contender.name: contender
+    for contender in (
+        Contender(BARE, "bare Python loop, 1 core"),
+        Contender(PENSTOCK, "Penstock", None, {}, _JVM_SECONDS, files_per_epoch=8),
+        Contender(
+            PENSTOCK_COLUMNAR,
+            "Penstock, columnar lane",
+            None,
+            {"columnar": True},
+            _JVM_SECONDS,
+            files_per_epoch=16,
+        ),
+        Contender(TRANSFORM, "transformWithState", None, {}, _JVM_SECONDS, files_per_epoch=4),
+        Contender(SPARK_SQL, "Spark SQL on RocksDB", None, {}, _JVM_SECONDS, files_per_epoch=8),
+        Contender(
+            PYFLINK_THREAD,
+            "PyFlink, thread mode",
+            "pyflink",
+            {"mode": "thread"},
+            _JVM_SECONDS,
+            reads_csv=True,
+        ),
+        Contender(
+            PYFLINK_PROCESS,
+            "PyFlink, process mode",
+            "pyflink",
+            {"mode": "process"},
+            _JVM_SECONDS,
+            reads_csv=True,
+        ),
+        Contender(BYTEWAX_1, "Bytewax, 1 process", "bytewax", {"processes": 1}),
+        Contender(BYTEWAX_2, "Bytewax, 2 processes", "bytewax", {"processes": 2}),
+        Contender(PATHWAY, "Pathway, 2 processes, updates merged", "pathway", {"processes": 2}),
+    )
+}

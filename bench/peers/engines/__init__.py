@@ -1,0 +1,1 @@
+"""What runs in a contender's own process: one module per contender."""

@@ -1,0 +1,1 @@
+"""What a profiled job spent its time on: summed up on the driver, and written when the job ends."""

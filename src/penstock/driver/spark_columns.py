@@ -1,0 +1,148 @@
+"""What Spark does with the rows of a source before they become records: columns, timestamps, and
+partial results per key and slice of time."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
+
+from penstock.errors import InvalidProgramError
+from penstock.runtime.operators.sources import SparkSource
+from penstock.runtime.partials import (
+    COUNT,
+    HIGH,
+    LOW,
+    LOW_BITS,
+    MAX,
+    MAX_PAIR,
+    MIN,
+    MIN_PAIR,
+    SUM,
+    VALUES,
+    Combined,
+    Partial,
+)
+from penstock.runtime.physical import PhysicalOperator
+
+_TIME, _START = "time", "start"
+_MILLIS = ("bigint", "int", "smallint", "tinyint")
+_EXCHANGE, _PREPARED = "ShuffleExchangeExec", "CoalesceExec"
+
+
+def tried(method: str, make: Any, *columns: Column) -> DataFrame:
+    """A frame made of columns, which must fit."""
+    try:
+        frame: DataFrame = make(*columns)
+    except AnalysisException as error:
+        raise InvalidProgramError.bad_column(method, str(error).splitlines()[0]) from None
+    return frame
+
+
+def name_of_field(method: str, frame: DataFrame, column: Column) -> str | None:
+    """The name of the frame's own column that a column is, None if it is computed."""
+    selected: Any = tried(method, frame.select, column)
+    expression = selected._jdf.queryExecution().analyzed().expressions().apply(0)
+    is_field = expression.getClass().getSimpleName() == "AttributeReference"
+    return selected.columns[0] if is_field else None
+
+
+def millis(frame: DataFrame, column: Column) -> Column | None:
+    """A timestamp in milliseconds, or None if the column is neither that nor a timestamp."""
+    kind = frame.select(column).dtypes[0][1]
+    if kind == "timestamp":
+        return F.unix_millis(column)
+    return column.cast("bigint") if kind in _MILLIS else None
+
+
+def with_columns(frame: DataFrame, operator: PhysicalOperator) -> DataFrame:
+    """A source's rows after its steps; with timestamps in a last column, if they are one."""
+    source: SparkSource = operator.operator
+    try:
+        rows = reduce(lambda rows, step: step.apply(rows), source.steps, frame)
+        if source.time_column is None:
+            return rows
+        time = millis(rows, source.time_column)
+        assert time is not None
+        return rows.select("*", time.alias(_TIME))
+    except AnalysisException as error:
+        raise InvalidProgramError.foreign_column(
+            f"{operator.name!r} ({operator.location})", str(error).splitlines()[0]
+        ) from None
+
+
+def prepared(frame: DataFrame, wanted: Combined, tasks: int) -> DataFrame:
+    """The columns that are needed, by the names `combined` knows them by, the slice among them."""
+    numbered = frame.toDF(*[_name(at) for at in range(len(frame.columns) - 1)], _TIME)
+    used = sorted({at for partial in wanted.partials for at in partial.columns} | {*wanted.keys})
+    time = F.col(_TIME)
+    start = time - F.pmod(time - F.lit(wanted.offset), F.lit(wanted.slide))
+    columns = [F.col(_name(at)) for at in used]
+    return numbered.select(*columns, time, start.alias(_START)).coalesce(tasks)
+
+
+def combined(frame: DataFrame, wanted: Combined, tasks: int) -> DataFrame:
+    """Rows of partial results, of a batch that was `prepared`."""
+    keys = [_name(at) for at in wanted.keys]
+    partials = [F.max(_TIME), F.count(F.lit(1)), *map(_partial, wanted.partials)]
+    names = [f"p{number}" for number in range(len(partials))]
+    groups = [F.col(key).alias(f"k{number}") for number, key in enumerate(keys)]
+    whole = frame.groupBy(*groups, _START).agg(
+        *[partial.alias(name) for partial, name in zip(partials, names, strict=True)]
+    )
+    return _without_exchange(whole) or whole.coalesce(tasks)
+
+
+def _without_exchange(whole: DataFrame) -> DataFrame | None:
+    """The same aggregation within each task: what the tasks have of one key is merged in Python.
+
+    None if it has no exchange, or not one that can be taken out.
+    """
+    above: list[Any] = []
+    plan = whole._jdf.queryExecution().executedPlan()
+    while plan.getClass().getSimpleName() != _EXCHANGE:
+        above.append(plan)
+        children = plan.children()
+        # Behind `prepared`, whose last step this is, there may be exchanges of the user's.
+        if children.size() != 1 or plan.getClass().getSimpleName() == _PREPARED:
+            return None
+        plan = children.apply(0)
+    session: Any = whole.sparkSession
+    spark = session._jvm.org.apache.spark
+    spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # new nodes ask for it
+    plan = plan.child()
+    for node in reversed(above):
+        plan = node.withNewChildren(spark.api.python.PythonUtils.toSeq([plan]))
+    rows = session._jsparkSession.internalCreateDataFrame(
+        plan.execute(), whole._jdf.schema(), False
+    )
+    return DataFrame(rows, session)
+
+
+def _name(position: int) -> str:
+    return f"c{position}"
+
+
+def _partial(partial: Partial) -> Column:
+    made: Column = _PARTIALS[partial.kind](*[F.col(_name(at)) for at in partial.columns])
+    return made
+
+
+def _pair(by: Column, value: Column) -> Column:
+    return F.when(by.isNotNull(), F.struct(by.alias("by"), value.alias("value")))
+
+
+_PARTIALS: dict[str, Any] = {
+    COUNT: F.count,
+    SUM: F.sum,
+    HIGH: lambda value: F.sum(F.shiftright(value, LOW_BITS)),
+    LOW: lambda value: F.sum(value.bitwiseAND(F.lit((1 << LOW_BITS) - 1))),
+    MIN: F.min,
+    MAX: F.max,
+    MIN_PAIR: lambda by, value: F.min(_pair(by, value)),
+    MAX_PAIR: lambda by, value: F.max(_pair(by, value)),
+    VALUES: F.collect_set,
+}

@@ -1,0 +1,254 @@
+"""Which part of a program Spark does on its side: a rewrite of the nodes before they are chained.
+
+Columns behind a Spark source become steps of the source. Windows with built-in aggregates behind
+them get partial results, combined by key and slice of time before they leave Spark, wherever
+nothing stands against it; if something does, the reason is kept for explain. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.common.watermark_strategy import WatermarkKind
+from penstock.datastream.window import (
+    EventTimeTrigger,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from penstock.errors import InvalidProgramError
+from penstock.graph.partitioning import ByKey, Forward
+from penstock.graph.stream_graph import Node
+from penstock.runtime.aggregates import BuiltInAggregate
+from penstock.runtime.fields import Getter, TupleGetter
+from penstock.runtime.operators.columns import ColumnOperator
+from penstock.runtime.operators.sources import SparkSource
+from penstock.runtime.operators.timestamps import AssignTime
+from penstock.runtime.operators.windows import Windowing
+from penstock.runtime.partials import KEY_TYPES, NUMBER_OF_RECORDS, Combined, key_of, partials_of
+
+COLUMNAR, PYTHON = "columnar", "Python"
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Where an operator's work is done, and if it might have been done elsewhere, why not."""
+
+    name: str
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.reason is None else f"{self.name}, since {self.reason}"
+
+
+class _InPython(Exception):
+    """Why something is left to Python."""
+
+
+def in_lanes(
+    nodes: tuple[Node, ...], ordered_everywhere: bool = False
+) -> tuple[tuple[Node, ...], dict[int, Lane]]:
+    """The nodes as they are to run, and the lane of each; none if there is only one."""
+    if not any(isinstance(node.operator, SparkSource) for node in nodes):
+        return nodes, {}
+    found = {node.id: node for node in nodes}
+    lanes = {node.id: Lane(PYTHON) for node in nodes}
+    for node in nodes:
+        if isinstance(node.operator, SparkSource):
+            path = _path(nodes, node)
+            for changed in _with_steps(path):
+                found[changed.id] = changed
+                lanes[changed.id] = Lane(COLUMNAR)
+    for node in nodes:
+        if isinstance(node.operator, Windowing) and isinstance(
+            node.operator.combine, BuiltInAggregate
+        ):
+            try:
+                changes = _combined(tuple(found.values()), node, ordered_everywhere)
+            except _InPython as why:
+                lanes[node.id] = Lane(PYTHON, str(why))
+            else:
+                found.update((changed.id, changed) for changed in changes)
+                lanes[node.id] = Lane(f"{COLUMNAR}, partial results merged")
+    return tuple(found[node.id] for node in nodes), lanes
+
+
+# Columns
+
+
+def _path(nodes: tuple[Node, ...], source: Node) -> list[Node]:
+    """A source and the operators behind it that Spark does: columns, then perhaps timestamps."""
+    path = [source]
+    while not _has_time(path[-1]):
+        readers = _readers(nodes, path[-1])
+        columnar = [node for node in readers if _is_columnar(node)]
+        if not columnar:
+            break
+        if len(readers) > 1:
+            raise InvalidProgramError.columns_of_one_branch(_place(columnar[0]), _place(path[-1]))
+        path += columnar
+    return path
+
+
+def _is_columnar(node: Node) -> bool:
+    operator = node.operator
+    return isinstance(operator, ColumnOperator) or (
+        isinstance(operator, AssignTime) and operator.column is not None
+    )
+
+
+def _has_time(node: Node) -> bool:
+    return isinstance(node.operator, AssignTime) or getattr(node.operator, "time", None) is not None
+
+
+def _with_steps(path: list[Node]) -> list[Node]:
+    """The same nodes; the source does the work of all."""
+    source: SparkSource = path[0].operator
+    steps = tuple(n.operator for n in path if isinstance(n.operator, ColumnOperator))
+    times = [n.operator if isinstance(n.operator, AssignTime) else n.operator.time
+             for n in path if _has_time(n)]  # fmt: skip
+    column = times[0].column if times else None
+    source = replace(
+        source,
+        steps=steps,
+        record=steps[-1].record if steps else source.record,
+        time_column=column,
+        has_times=column is not None,
+    )
+    return [replace(path[0], operator=source), *path[1:]]
+
+
+def _readers(nodes: tuple[Node, ...], of: Node) -> list[Node]:
+    """The nodes that read another one, once for each time that they do."""
+    edges = [(node, edge) for node in nodes for edge in (*node.inputs, *(node.feedback or ()))]
+    return [node for node, edge in edges if edge.source == of.id]
+
+
+def _place(node: Node) -> str:
+    return f"{node.name!r} ({node.location})"
+
+
+# Windows
+
+
+def _combined(nodes: tuple[Node, ...], window: Node, ordered_everywhere: bool) -> tuple[Node, ...]:
+    """The nodes that change if the records of a window are combined before they come to it."""
+    _check_windows(window, ordered_everywhere)
+    path = _path_to(nodes, window)
+    source: SparkSource = path[0].operator
+    if sum(not node.inputs for node in nodes) > 1:
+        raise _InPython("the job has other sources")
+    if any(getattr(node.operator, "needs_clock", False) for node in nodes):
+        raise _InPython("the job has epochs without input, for an operator that goes by the clock")
+    timed = path[-1]
+    time = timed.operator if isinstance(timed.operator, AssignTime) else timed.operator.time
+    if time.strategy.kind is not WatermarkKind.BOUNDED:
+        raise _InPython("its watermarks are made from single records")
+    by_key = window.inputs[0].partitioning
+    assert isinstance(by_key, ByKey)
+    if by_key.key_type is not None or any(node.output_type is not None for node in path):
+        raise _InPython("a type is declared, to which values are converted in Python")
+    combined = _combination(source, window.operator, by_key)
+    time = replace(time, at_end=True)
+    source = replace(source, combined=combined)
+    if timed is path[0]:
+        source = replace(source, time=time)
+    else:
+        timed = replace(timed, operator=time)
+    edge = replace(window.inputs[0], partitioning=replace(by_key, select=key_of))
+    window = replace(window, operator=replace(window.operator, combined=True), inputs=(edge,))
+    return timed, replace(path[0], operator=source), window
+
+
+def _check_windows(window: Node, ordered_everywhere: bool) -> None:
+    windowing: Windowing = window.operator
+    assigner: Any = windowing.assigner
+    if type(assigner) is SlidingEventTimeWindows:
+        if assigner.slide > assigner.size or assigner.size % assigner.slide:
+            raise _InPython("its windows are not made of whole slides")
+    elif type(assigner) is not TumblingEventTimeWindows:
+        raise _InPython(f"{type(assigner).__name__} are no windows at fixed places in event time")
+    if type(windowing.trigger) is not EventTimeTrigger:
+        raise _InPython("it has a trigger of its own")
+    if windowing.evictor is not None:
+        raise _InPython("an evictor needs single records")
+    if windowing.allowed_lateness:
+        raise _InPython("with allowed lateness every late record fires")
+    if windowing.late_tag is not None:
+        raise _InPython("late records go to a side output one by one")
+    if window.event_time_order or ordered_everywhere:
+        raise _InPython("records are put in order of time")
+
+
+def _path_to(nodes: tuple[Node, ...], window: Node) -> list[Node]:
+    """From the source to what is before the window, if Spark does all of it."""
+    by_id = {node.id: node for node in nodes}
+    if len(window.inputs) != 1 or window.inputs[0].tag is not None:
+        raise _InPython("it does not read just one stream")
+    edge = window.inputs[0]
+    if not isinstance(edge.partitioning, ByKey):
+        raise _InPython("its records are not sent by key")
+    found: list[Node] = []
+    while True:
+        node = by_id[edge.source]
+        found.insert(0, node)
+        if len(_readers(nodes, node)) > 1:
+            raise _InPython(f"{_place(node)} is also read by others")
+        if isinstance(node.operator, SparkSource):
+            break
+        if not isinstance(node.operator, ColumnOperator | AssignTime) or len(node.inputs) != 1:
+            raise _InPython(f"{_place(node)} before it is done in Python")
+        edge = node.inputs[0]
+        if not isinstance(edge.partitioning, Forward):
+            raise _InPython(f"its records are sent to {_place(node)} one by one")
+    if not found[0].operator.has_times or not _has_time(found[-1]):
+        raise _InPython("its timestamps are no Column")
+    return found
+
+
+def _combination(source: SparkSource, windowing: Windowing, by_key: ByKey) -> Combined:
+    frame = source.steps[-1].frame if source.steps else source.frame
+    types = [kind for _, kind in frame.dtypes]
+    positions = source.record.positions()
+    if positions is None:
+        raise _InPython("its records are objects of a class")
+    keys, several = _key_fields(by_key.select)
+    columns = [_column(positions, field) for field in keys]
+    for field, at in zip(keys, columns, strict=True):
+        if types[at] not in KEY_TYPES:
+            raise _InPython(f"the key {field!r} is a column of type {types[at]}")
+    aggregates = windowing.combine.aggregates.values()
+    used = {f: _column(positions, f) for a in aggregates for f in (a.field, a.by) if f is not None}
+    partials: list[Any] = []
+    parts: list[tuple[str, tuple[int, ...]]] = []
+    for aggregate in aggregates:
+        if aggregate.field is None:
+            parts.append((aggregate.kind, (NUMBER_OF_RECORDS,)))
+            continue
+        try:
+            wanted = partials_of(aggregate, used, types)
+        except ValueError as why:
+            raise _InPython(str(why)) from None
+        partials += [partial for partial in wanted if partial not in partials]
+        parts.append((aggregate.kind, tuple(partials.index(partial) for partial in wanted)))
+    assigner: Any = windowing.assigner
+    slide = getattr(assigner, "slide", assigner.size)
+    return Combined(tuple(columns), several, slide, assigner.offset, tuple(partials), tuple(parts))
+
+
+def _key_fields(select: Any) -> tuple[list[Any], bool]:
+    """The fields that a key is made of, and whether it is a tuple of them."""
+    several = isinstance(select, TupleGetter)
+    selectors = select.selectors if several else (select,)
+    if not all(isinstance(one, Getter) for one in selectors):
+        raise _InPython("its key is computed by a Python function")
+    return [one.field for one in selectors], several
+
+
+def _column(positions: dict[Any, int], field: Any) -> int:
+    if field not in positions:
+        raise _InPython(f"its records have no field {field!r}")
+    return positions[field]
+
+
+__all__ = ["Lane", "in_lanes"]

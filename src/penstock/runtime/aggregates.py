@@ -1,0 +1,292 @@
+"""Built-in aggregates: what they make of records, one by one. Pure Python, no engine.
+
+Every aggregate has rules that any engine can keep, so that a result does not depend on where it was
+computed: None counts for nothing, NaN is above all numbers and equal to itself, -0.0 is 0.0, and of
+values with equal ranks the lower (or higher) one is taken.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.watermark_strategy import is_column
+from penstock.datastream._records import record_class
+from penstock.datastream.functions import AggregateFunction
+from penstock.errors import InvalidArgumentError
+from penstock.runtime.fields import Field, getter
+
+Step = Callable[[Any, Any], Any]
+"""From a part of an accumulator and a record to the part with the record in it."""
+
+# Stands for NaN in sets, where it must be found again. Nothing of a record's can be this.
+_NAN = ...
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate over a field of the records; `by` is what `min_by` and `max_by` go by."""
+
+    kind: str
+    field: Field | None = None
+    by: Field | None = None
+
+    def __post_init__(self) -> None:
+        for field in (self.field, self.by):
+            if is_column(field):
+                raise InvalidArgumentError(
+                    f"{self.kind} takes a field by its name or position, got a Column; compute it "
+                    "in a map before, as in map([..., column.alias('x')]), and name it: "
+                    f"{self.kind}('x')"
+                )
+            if field is not None:
+                getter(field)  # refuses what is no field
+
+    def __repr__(self) -> str:
+        fields = [repr(field) for field in (self.field, self.by) if field is not None]
+        return f"{self.kind}({', '.join(fields)})"
+
+
+class BuiltInAggregate(AggregateFunction):
+    """Several aggregates in one function. Its results are records with a field for each.
+
+    The accumulator is a tuple with a part for each aggregate.
+    """
+
+    def __init__(self, aggregates: dict[str, Aggregate]) -> None:
+        self.aggregates = aggregates
+        parts = [_PARTS[aggregate.kind](aggregate) for aggregate in aggregates.values()]
+        self._parts = parts
+        self._steps = [part.step() for part in parts]
+        self._merges = [part.merge for part in parts]
+        self._results = [part.result for part in parts]
+        self._record = record_class(tuple(aggregates))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.aggregates,)
+
+    def __repr__(self) -> str:
+        return ", ".join(f"{name}={one!r}" for name, one in self.aggregates.items())
+
+    def create_accumulator(self) -> tuple[Any, ...]:
+        return tuple([part.create() for part in self._parts])
+
+    def add(self, value: Any, accumulator: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(
+            [step(part, value) for step, part in zip(self._steps, accumulator, strict=True)]
+        )
+
+    def merge(self, acc_a: tuple[Any, ...], acc_b: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([merge(a, b) for merge, a, b in zip(self._merges, acc_a, acc_b, strict=True)])
+
+    def get_result(self, accumulator: tuple[Any, ...]) -> Any:
+        return self._record._make(
+            [result(part) for result, part in zip(self._results, accumulator, strict=True)]
+        )
+
+
+def checked_names(aggregates: dict[str, Any]) -> dict[str, Aggregate]:
+    """The aggregates, if all are some, under names that a record's fields can have."""
+    if not aggregates:
+        raise InvalidArgumentError(
+            "of() needs at least one aggregate with a name, as in of(n=count()); got none"
+        )
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, Aggregate):
+            wanted = "an aggregate such as count() or avg('temperature')"
+            raise InvalidArgumentError.of(f"{name!r} of of()", wanted, aggregate)
+        if name.startswith("_") or keyword.iskeyword(name):
+            wanted = "one that a field can have, without an underscore in front"
+            raise InvalidArgumentError.of("a result's name", wanted, name)
+    return aggregates
+
+
+# One class for each kind: a part of the accumulator
+
+
+class _Part:
+    def __init__(self, aggregate: Aggregate) -> None:
+        self._aggregate = aggregate
+
+    def create(self) -> Any:
+        return None
+
+    def step(self) -> Step:
+        raise NotImplementedError
+
+    def merge(self, one: Any, other: Any) -> Any:
+        raise NotImplementedError
+
+    def result(self, part: Any) -> Any:
+        return part
+
+    def _get(self) -> Callable[[Any], Any]:
+        assert self._aggregate.field is not None
+        return getter(self._aggregate.field)
+
+
+class _Count(_Part):
+    def create(self) -> int:
+        return 0
+
+    def step(self) -> Step:
+        if self._aggregate.field is None:
+            return lambda part, record: part + 1
+        call = self._get()
+        return lambda part, record: part if call(record) is None else part + 1
+
+    def merge(self, one: int, other: int) -> int:
+        return one + other
+
+
+class _Sum(_Part):
+    def step(self) -> Step:
+        call = self._get()
+
+        def step(part: Any, record: Any) -> Any:
+            value = call(record)
+            if value is None:
+                return part
+            return +value if part is None else part + value
+
+        return step
+
+    def merge(self, one: Any, other: Any) -> Any:
+        if one is None or other is None:
+            return other if one is None else one
+        return one + other
+
+
+class _Avg(_Part):
+    """Total and number."""
+
+    def create(self) -> tuple[Any, int]:
+        return 0, 0
+
+    def step(self) -> Step:
+        call = self._get()
+
+        def step(part: tuple[Any, int], record: Any) -> tuple[Any, int]:
+            value = call(record)
+            return part if value is None else (part[0] + value, part[1] + 1)
+
+        return step
+
+    def merge(self, one: tuple[Any, int], other: tuple[Any, int]) -> tuple[Any, int]:
+        return one[0] + other[0], one[1] + other[1]
+
+    def result(self, part: tuple[Any, int]) -> Any:
+        return part[0] / part[1] if part[1] else None
+
+
+class _Extreme(_Part):
+    """The lowest or the highest value."""
+
+    def step(self) -> Step:
+        call, merge = self._get(), self.merge
+        return lambda part, record: merge(part, call(record))
+
+    def merge(self, one: Any, other: Any) -> Any:
+        if one is None or other is None:
+            return other if one is None else one
+        return self._better(one, other)
+
+    def _better(self, one: Any, other: Any) -> Any:
+        raise NotImplementedError
+
+
+class _Min(_Extreme):
+    def _better(self, one: Any, other: Any) -> Any:
+        return other if _below(other, one) else one
+
+
+class _Max(_Extreme):
+    def _better(self, one: Any, other: Any) -> Any:
+        return other if _below(one, other) else one
+
+
+class _By(_Extreme):
+    """Pairs of rank and value."""
+
+    def step(self) -> Step:
+        assert self._aggregate.by is not None
+        call, rank_of, merge = self._get(), getter(self._aggregate.by), self.merge
+
+        def step(part: Any, record: Any) -> Any:
+            rank = rank_of(record)
+            return part if rank is None else merge(part, (rank, call(record)))
+
+        return step
+
+    def result(self, part: Any) -> Any:
+        return None if part is None else part[1]
+
+
+class _MinBy(_By):
+    def _better(self, one: Any, other: Any) -> Any:
+        return other if _pair_below(other, one) else one
+
+
+class _MaxBy(_By):
+    def _better(self, one: Any, other: Any) -> Any:
+        return other if _pair_below(one, other) else one
+
+
+class _CountDistinct(_Part):
+    """A set of the values."""
+
+    def create(self) -> set[Any]:
+        return set()
+
+    def step(self) -> Step:
+        call = self._get()
+
+        def step(part: set[Any], record: Any) -> set[Any]:
+            value = call(record)
+            if value is not None:
+                part.add(_NAN if value != value else value)
+            return part
+
+        return step
+
+    def merge(self, one: set[Any], other: set[Any]) -> set[Any]:
+        return one | other
+
+    def result(self, part: set[Any]) -> int:
+        return len(part)
+
+
+def distinct_values(values: Any) -> set[Any]:
+    """The part of an accumulator for values that are all different."""
+    return {_NAN if value != value else value for value in values}
+
+
+def _below(one: Any, other: Any) -> bool:
+    if one != one or other != other:
+        return bool(one == one)  # NaN is above all, and not above itself
+    return bool(one < other)
+
+
+def _pair_below(one: Any, other: Any) -> bool:
+    """By rank, then by value, of which None is the lowest."""
+    if _below(one[0], other[0]):
+        return True
+    if _below(other[0], one[0]):
+        return False
+    if one[1] is None or other[1] is None:
+        return other[1] is not None
+    return _below(one[1], other[1])
+
+
+_PARTS: dict[str, Callable[[Aggregate], _Part]] = {
+    "count": _Count,
+    "sum": _Sum,
+    "avg": _Avg,
+    "min": _Min,
+    "max": _Max,
+    "min_by": _MinBy,
+    "max_by": _MaxBy,
+    "count_distinct": _CountDistinct,
+}

@@ -1,0 +1,165 @@
+"""Partial results that Spark has computed on its side: what it is to compute, and what is made of
+its rows. Knows columns by position, and no Spark.
+
+A row stands for all records of one key and slice of time in one task. It has the key's columns, the
+start of the slice, the newest timestamp, the number of records, and then the partial results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from penstock.errors import InvalidArgumentError
+from penstock.runtime.aggregates import Aggregate, distinct_values
+
+COUNT, SUM, HIGH, LOW, MIN, MAX, MIN_PAIR, MAX_PAIR, VALUES = (
+    "count", "sum", "sum of high parts", "sum of low parts", "min", "max", "min pair", "max pair",
+    "different values",
+)  # fmt: skip
+LOW_BITS = 32
+"""Of a 64-bit integer, in the low part: sums of parts do not overflow."""
+
+NUMBER_OF_RECORDS = -1
+"""In place of a partial result's index."""
+
+BIG_INTEGERS = ("bigint",)
+_INTEGERS = ("tinyint", "smallint", "int", *BIG_INTEGERS)
+_FLOATS = ("float", "double")
+_SUMMED = (*_INTEGERS, *_FLOATS)
+_ORDERED = (*_SUMMED, "string", "binary", "boolean", "date")
+KEY_TYPES = (*_INTEGERS, "string", "boolean", "date")
+"""Of columns whose values are equal in Spark exactly if they are in Python."""
+_TYPES = {
+    "sum": _SUMMED,
+    "avg": _SUMMED,
+    "count_distinct": _ORDERED,
+    **dict.fromkeys(("min", "max", "min_by", "max_by"), _ORDERED),
+}
+
+
+class Partial(NamedTuple):
+    """One column of partial results, over columns of the input by position."""
+
+    kind: str
+    columns: tuple[int, ...]
+
+
+class Rows(NamedTuple):
+    """Rows of partial results on their way into an exchange."""
+
+    records: int
+    """How many they stand for."""
+    newest: list[int]
+    """The newest timestamp of each row."""
+    partials: Iterable[tuple[Any, int, int, tuple[Any, ...]]]
+    """Key, start of the slice, number of records, accumulator."""
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Records are combined by key and slice of time before they leave Spark."""
+
+    keys: tuple[int, ...]
+    """Positions of the key's columns."""
+    several: bool
+    """Whether the key is a tuple, even of one."""
+    slide: int
+    offset: int
+    partials: tuple[Partial, ...]
+    """Each once."""
+    parts: tuple[tuple[str, tuple[int, ...]], ...]
+    """Of the accumulator: kind of aggregate, and which partial results it is made from, or the
+    number of records, which comes along anyway."""
+
+    def __call__(self, columns: list[list[Any]]) -> Rows:
+        count = len(self.keys)
+        keys: Any = list(zip(*columns[:count], strict=True)) if self.several else columns[0]
+        starts, newest, records = columns[count : count + 3]
+        if None in starts:
+            raise InvalidArgumentError(
+                "a record has no timestamp: the column given to with_timestamp_assigner is null; "
+                "filter such records out before, or put a value in its place (coalesce)"
+            )
+        found = [*columns[count + 3 :], records]
+        parts = [_ACCUMULATED[kind](*[found[i] for i in used]) for kind, used in self.parts]
+        accumulators = zip(*parts, strict=True)
+        return Rows(sum(records), newest, zip(keys, starts, records, accumulators, strict=True))
+
+
+def key_of(record: tuple[Any, ...]) -> Any:
+    """The key of a row of partial results."""
+    return record[0]
+
+
+def partials_of(aggregate: Aggregate, columns: dict[Any, int], types: list[str]) -> list[Partial]:
+    """What Spark has to compute for an aggregate. Raises ValueError with the reason if it cannot.
+
+    `columns` leads from a field to its position, `types` are those of the columns.
+    """
+    kind = aggregate.kind
+    assert aggregate.field is not None
+    at = columns[aggregate.field]
+    used = (at,) if aggregate.by is None else (columns[aggregate.by], at)
+    for position in used:
+        allowed = _TYPES.get(kind)
+        if allowed is not None and types[position] not in allowed:
+            raise ValueError(f"{aggregate!r} over a column of type {types[position]}")
+    if kind in ("sum", "avg"):
+        if types[at] in BIG_INTEGERS:
+            sums = [Partial(HIGH, used), Partial(LOW, used)]
+        else:
+            sums = [Partial(SUM, used)]
+        return [*sums, Partial(COUNT, used)] if kind == "avg" else sums
+    return [Partial(_PARTIAL[kind], used)]
+
+
+_PARTIAL = {
+    "count": COUNT,
+    "min": MIN,
+    "max": MAX,
+    "min_by": MIN_PAIR,
+    "max_by": MAX_PAIR,
+    "count_distinct": VALUES,
+}
+
+
+# From columns of partial results to a column of parts of accumulators
+
+
+def _same(column: list[Any]) -> list[Any]:
+    return column
+
+
+def _total(*sums: list[Any]) -> list[Any]:
+    if len(sums) == 1:
+        return sums[0]
+    return [
+        None if high is None else (high << LOW_BITS) + low for high, low in zip(*sums, strict=True)
+    ]
+
+
+def _total_and_count(*columns: list[Any]) -> list[Any]:
+    totals = _total(*columns[:-1])
+    return [(total or 0, count) for total, count in zip(totals, columns[-1], strict=True)]
+
+
+def _pairs(column: list[Any]) -> list[Any]:
+    return [None if pair is None else tuple(pair.values()) for pair in column]
+
+
+def _sets(column: list[Any]) -> list[Any]:
+    return [distinct_values(values or ()) for values in column]
+
+
+_ACCUMULATED: dict[str, Callable[..., list[Any]]] = {
+    "count": _same,
+    "sum": _total,
+    "avg": _total_and_count,
+    "min": _same,
+    "max": _same,
+    "min_by": _pairs,
+    "max_by": _pairs,
+    "count_distinct": _sets,
+}

@@ -1,0 +1,138 @@
+"""Built-in aggregates: one by one against Python's own, and merging against adding."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.datastream import aggregates as agg
+from penstock.errors import InvalidArgumentError
+
+NAN = float("nan")
+_ALL = agg.of(
+    n=agg.count(),
+    known=agg.count(1),
+    total=agg.sum(1),
+    mean=agg.avg(1),
+    low=agg.min(1),
+    high=agg.max(1),
+    low_by=agg.min_by(2, 1),
+    high_by=agg.max_by(2, 1),
+    distinct=agg.count_distinct(1),
+)
+
+
+def _folded(function: Any, *records: Any) -> Any:
+    accumulator = function.create_accumulator()
+    for record in records:
+        accumulator = function.add(record, accumulator)
+    return accumulator
+
+
+def _result(function: Any, *records: Any) -> Any:
+    return function.get_result(_folded(function, *records))
+
+
+def test_all_of_them() -> None:
+    records = [("a", 4, "x"), ("a", None, "y"), ("a", 1, "z"), ("a", 4, "w")]
+
+    found = _result(_ALL, *records)
+
+    assert repr(found) == (
+        "Record(n=4, known=3, total=9, mean=3.0, low=1, high=4, "
+        "low_by='z', high_by='x', distinct=2)"
+    )
+
+
+def test_nothing_but_nulls() -> None:
+    assert _result(_ALL, ("a", None, "y")) == (1, 0, None, None, None, None, None, None, 0)
+
+
+def test_records_with_names() -> None:
+    function = agg.of(mean=agg.avg("temp"), first=agg.min_by("id", "temp"))
+    records = [{"id": "b", "temp": 1.0}, {"id": "a", "temp": 1.0}, {"id": "c", "temp": 4.0}]
+
+    assert _result(function, *records) == (2.0, "a")
+
+
+def test_nan_and_zeros() -> None:
+    """NaN is above all numbers and one value; so are both zeros."""
+    records = [(0, value, None) for value in (NAN, 0.0, -0.0, float("nan"), 7.0)]
+
+    found = _result(_ALL, *records)
+
+    assert found.low == 0
+    assert math.isnan(found.high)
+    assert found.distinct == 3
+    assert math.isnan(found.mean)
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [(["q", "p"], "p", "q"), ([None, "p"], None, "p"), ([1.0, NAN], 1.0, NAN)],
+)
+def test_equal_ranks(values: list[Any], low: Any, high: Any) -> None:
+    function = agg.of(low=agg.min_by(1, 0), high=agg.max_by(1, 0))
+    for order in (values, values[::-1]):
+        found = _result(function, *[(5, value) for value in order])
+        assert repr(tuple(found)) == repr((low, high))
+
+
+def test_ints_of_any_size() -> None:
+    found = _result(agg.of(total=agg.sum(0), mean=agg.avg(0)), 2**63 - 1, 2**63 - 1, 2)
+    assert found == (2**64, 2**64 / 3)
+
+
+def test_survives_pickling() -> None:
+    copied = pickle.loads(pickle.dumps(_ALL))
+    assert _result(copied, ("a", 4, "x")) == _result(_ALL, ("a", 4, "x"))
+
+
+_RECORDS = st.lists(
+    st.tuples(st.just("k"), st.none() | st.integers(-5, 5), st.none() | st.sampled_from("abc"))
+)
+
+
+@given(_RECORDS, _RECORDS)
+def test_merging_is_adding(first: list[Any], second: list[Any]) -> None:
+    merged = _ALL.merge(_folded(_ALL, *first), _folded(_ALL, *second))
+    assert merged == _folded(_ALL, *first, *second)
+
+
+@given(_RECORDS)
+def test_against_python(records: list[Any]) -> None:
+    found = _result(_ALL, *records)
+    known = [value for _, value, _ in records if value is not None]
+    ranked = sorted(
+        ((value, name is not None, name or "", name) for _, value, name in records
+         if value is not None),
+        key=lambda pair: pair[:3],
+    )  # fmt: skip
+
+    assert found == (
+        len(records),
+        len(known),
+        sum(known) if known else None,
+        sum(known) / len(known) if known else None,
+        min(known, default=None),
+        max(known, default=None),
+        ranked[0][3] if ranked else None,
+        ranked[-1][3] if ranked else None,
+        len(set(known)),
+    )
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidArgumentError, match="at least one aggregate"):
+        agg.of()
+    with pytest.raises(InvalidArgumentError, match="'n' of of"):
+        agg.of(n=3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="a result's name"):
+        agg.of(_n=agg.count())
+    with pytest.raises(InvalidArgumentError, match="a field must be"):
+        agg.sum(-1)

@@ -1,0 +1,163 @@
+"""Samples of tasks: whose they are, how long, how many; and the counts of records beside them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from functools import partial
+from types import CodeType, FrameType
+from typing import Any
+
+from penstock.runtime.operators.base import OpenOperator, one_by_one
+from penstock.runtime.profiling.counting import RecordCounts
+from penstock.runtime.profiling.recorder import Recorder
+from penstock.runtime.profiling.sampler import Sampler, stack_of
+from penstock.runtime.profiling.samples import HANDING_OVER, OPERATOR, Spot, TaskProfile
+
+
+def frame_here() -> FrameType:
+    return sys._getframe(1)
+
+
+class KnownCodes:
+    """Owners that know functions by their code alone."""
+
+    def __init__(self, **known: Any) -> None:
+        self._known = {function.__code__: uid for uid, function in known.items()}
+
+    def operator_in(self, held: Any) -> str | None:
+        return None
+
+    def operator_calling(self, code: CodeType) -> str | None:
+        return self._known.get(code)
+
+
+def root(function: Any) -> Any:
+    return one_by_one(function)([None])
+
+
+def labels(spot: Spot) -> list[str]:
+    return [label.partition(" (")[0] for label in spot.frames]
+
+
+def sampled(function: Any, owners: KnownCodes) -> Spot:
+    """What a sampler sees of a function that runs in another thread."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def blocking() -> None:
+        entered.set()
+        leave.wait(10)
+
+    def run() -> None:
+        root(partial(function, blocking))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    entered.wait(10)
+    recorder = Recorder(root.__code__, lambda: [owners], lambda: (3, "head"))
+    assert thread.ident is not None
+    recorder.see(stack_of(thread.ident), 7)
+    leave.set()
+    thread.join()
+    ((spot, micros),) = recorder.profile.micros.items()
+    assert micros == 7
+    return spot
+
+
+def parse(block: Any, value: Any) -> None:
+    block()
+
+
+def calls_parse(block: Any, value: Any) -> None:
+    parse(block, value)
+
+
+def test_the_users_function_tells_its_operator() -> None:
+    spot = sampled(parse, KnownCodes(map_1=parse))
+    assert (spot.vertex, spot.operator, spot.kind) == (3, "map_1", OPERATOR)
+    assert labels(spot)[0] == "parse"
+
+
+def test_a_function_is_its_callers_if_another_operators_function_calls_it() -> None:
+    spot = sampled(calls_parse, KnownCodes(map_1=parse, map_2=calls_parse))
+    assert spot.operator == "map_2"
+    assert labels(spot)[:2] == ["calls_parse", "parse"]
+
+
+def test_a_task_that_is_not_asked_hands_rows_over() -> None:
+    recorder = Recorder(root.__code__, list, lambda: (3, "head"))
+    recorder.see([frame_here()], 5)
+    recorder.see([frame_here()], 6)
+    assert recorder.profile.micros == {Spot(3, None, HANDING_OVER): 11}
+
+
+def test_a_profile_keeps_so_many_stacks_and_all_of_the_time() -> None:
+    profile = TaskProfile()
+    for number in range(10):
+        profile.add(Spot(0, "a", OPERATOR, (f"f{number}",)), 1, most=4)
+    assert len(profile.micros) == 5
+    assert profile.micros[Spot(0, "a", OPERATOR)] == 6
+    assert sum(profile.micros.values()) == 10
+
+
+def test_the_stack_of_a_thread_is_whole() -> None:
+    codes = [frame.f_code for frame in stack_of(threading.get_ident())]
+    expected, frame = [], frame_here()
+    while frame is not None:
+        expected.append(frame.f_code)
+        frame = frame.f_back  # type: ignore[assignment]
+    assert codes[0] is stack_of.__code__
+    assert codes[1:] == expected
+
+
+def test_a_thread_that_has_ended_has_no_stack() -> None:
+    ended = threading.Thread(target=lambda: None)
+    ended.start()
+    ended.join()
+    assert ended.ident is not None
+    assert stack_of(ended.ident) == []
+
+
+def test_a_sampler_looks_while_it_shall_and_leaves_nothing_behind() -> None:
+    before = sys.getswitchinterval()
+    sampler = Sampler()
+    recorder = Recorder(root.__code__, list, lambda: (0, None))
+
+    def work(value: Any) -> None:
+        deadline = time.monotonic() + 10
+        while recorder.profile.samples < 5 and time.monotonic() < deadline:
+            sum(range(1000))
+
+    sampler.watch(recorder, 0.001)
+    root(work)
+    sampler.unwatch(recorder)
+    samples = recorder.profile.samples
+    assert samples >= 5
+    assert all("work" in labels(spot)[0] for spot in recorder.profile.micros if spot.frames)
+    deadline = time.monotonic() + 10
+    while sys.getswitchinterval() != before and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert sys.getswitchinterval() == before
+    assert recorder.profile.samples == samples
+
+
+def test_records_are_counted_one_by_one_and_in_runs() -> None:
+    taken: list[Any] = []
+    operator = OpenOperator()
+    operator.process = taken.append
+
+    def run(values: Iterable[Any]) -> None:
+        taken.extend(values)
+
+    operator.run = run
+    counts = RecordCounts()
+    counts.of("map", operator)
+    operator.run(iter("abc"))
+    operator.process("d")
+    assert counts.take() == {"map": 4}
+    assert counts.take() == {"map": 0}
+    operator.run(["e"])
+    assert counts.take() == {"map": 1}
+    assert taken == ["a", "b", "c", "d", "e"]
