@@ -25,7 +25,7 @@ from bench.functions import CountAndSum, CountingSink, ToFahrenheit, sensor_of
 from bench.jobs import PARALLELISM, environment, session
 from bench.timed_data import timed_readings
 from bench.windows import PATTERNS
-from penstock.driver.spark_stages import column_values
+from penstock.datastream.connectors._arrow_columns import column_values
 from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.operators.sources import SourceRecords
 from penstock.runtime.payload import Row

@@ -9,11 +9,12 @@ import gc
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkFiles, TaskContext
 
+from penstock.datastream.connectors._arrow_columns import column_values
 from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.payload import Row
 from penstock.runtime.physical import PhysicalPlan
@@ -172,11 +173,3 @@ def _sliced(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """In parts whose records fit into a processor's cache: a seventh of a source task's time."""
     for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
         yield batch.slice(start, _ROWS_AT_ONCE)
-
-
-def column_values(column: Any) -> list[Any]:
-    """A column as Python values; numbers without gaps by the short way over numpy."""
-    kind = column.type
-    if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        return cast(list[Any], column.to_numpy(zero_copy_only=False).tolist())
-    return cast(list[Any], column.to_pylist())

@@ -25,6 +25,9 @@ from penstock.storage.entries import (
 )
 from penstock.storage.store import Store
 
+# A named tuple's own constructor takes twice as long.
+_make_entry = tuple.__new__
+
 Channel = tuple[int, int, int]
 """Which of an operator's inputs, by which edge, from which producing subtask."""
 
@@ -88,6 +91,13 @@ class StateBase:
     def address(self, state: str, key: Any, namespace: bytes = b"") -> Address:
         key_group, key_bytes = self.locate(key)
         return Address(self.operator, state, key_group, key_bytes, namespace)
+
+    def entry(self, state: str, key: Any, value: bytes | None, namespace: bytes = b"") -> Entry:
+        """A value under a key as it is stored; in one step, since a snapshot makes many."""
+        key_group, key_bytes = self.locate(key)
+        return _make_entry(
+            Entry, (key_group, self.operator, state, key_bytes, namespace, b"", value)
+        )
 
     def locate(self, key: Any) -> tuple[int, bytes]:
         """Key group and bytes of a key, which must be one of this subtask's."""

@@ -35,6 +35,7 @@ from penstock.state.value_state import (
     LiveAggregatingState,
     LiveReducingState,
     LiveValueState,
+    TypedValueState,
 )
 from penstock.state.waiting import WaitingTable
 from penstock.storage.entries import Entry, unpack_key
@@ -264,9 +265,9 @@ class KeyedState:
         if lifetime is not None:
             dumps, loads = stamped_serializer(dumps, loads)
         table = self._by_key(LiveTable(name, place.scope, place.base, dumps, loads))
-        if lifetime is None:
-            return LiveValueState(table, convert)
-        return ExpiringValueState(table, convert, lifetime)
+        if lifetime is not None:
+            return ExpiringValueState(table, convert, lifetime)
+        return LiveValueState(table) if convert is None else TypedValueState(table, convert)
 
     def _list(self, descriptor: ListStateDescriptor, name: str, place: Place) -> LiveListState:
         element = descriptor.elem_type_info

@@ -102,11 +102,11 @@ class LiveTable:
         self.settled.clear()
 
     def snapshot(self, keep: int) -> list[Entry]:
-        entries = []
-        for key, value in self.changed.items():
-            address = self.base.address(self.name, key)
-            raw = None if value is None else dump_value(self.name, self.dumps, value)
-            entries.append(address.entry(raw))
+        entry, name, dumps = self.base.entry, self.name, self.dumps
+        entries = [
+            entry(name, key, None if value is None else dump_value(name, dumps, value))
+            for key, value in self.changed.items()
+        ]
         self.settled.update(self.changed)
         self.changed.clear()
         if len(self.settled) > keep:

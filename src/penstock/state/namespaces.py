@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.state.backend import Address, KeyScope, StateBase
+from penstock.storage.entries import Entry
 
 
 class NamespaceScope:
@@ -30,6 +31,9 @@ class NamespacedBase:
 
     def address(self, state: str, key: tuple[Any, bytes]) -> Address:
         return self._base.address(state, *key)
+
+    def entry(self, state: str, key: tuple[Any, bytes], value: bytes | None) -> Entry:
+        return self._base.entry(state, key[0], value, key[1])
 
     def get(self, address: Address, map_key: bytes = b"") -> bytes | None:
         return self._base.get(address, map_key)

@@ -14,12 +14,11 @@ from penstock.state.ttl import Lifetime
 class LiveValueState(ValueState[Any]):
     """The hot path: a read is two dict look-ups, a write is one dict store."""
 
-    def __init__(self, table: LiveTable, convert: Callable[[Any], Any] | None) -> None:
+    def __init__(self, table: LiveTable) -> None:
         self._table = table
         self._scope = table.scope
         self._changed = table.changed
         self._settled = table.settled
-        self._convert = convert
 
     def value(self) -> Any:
         key = self._scope.key
@@ -31,12 +30,21 @@ class LiveValueState(ValueState[Any]):
             return self._table.load(key)
 
     def update(self, value: Any) -> None:
-        if self._convert is not None:
-            value = self._convert(value)
         self._changed[self._scope.key] = value
 
     def clear(self) -> None:
         self._table.put(None)
+
+
+class TypedValueState(LiveValueState):
+    """Values of a declared type."""
+
+    def __init__(self, table: LiveTable, convert: Callable[[Any], Any]) -> None:
+        super().__init__(table)
+        self._convert = convert
+
+    def update(self, value: Any) -> None:
+        self._changed[self._scope.key] = self._convert(value)
 
 
 class ExpiringValueState(ValueState[Any]):

@@ -307,6 +307,9 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     gone.unlink()
     with pytest.raises(FileAccessError, match=r"cannot read .*gone\.parquet: FileNotFoundError"):
         read_split(source, split)
+    written(gone, {"n": range(10)}, row_group_size=5)
+    with pytest.raises(FileAccessError, match=r"cannot read .*gone\.parquet: IndexError"):
+        source.create_reader(CONTEXT).read(Split("x", split.data._replace(end=4)), (3, 2), 10)
 
 
 def test_columns_that_are_not_there(tmp_path: Path) -> None:

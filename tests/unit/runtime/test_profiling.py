@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import threading
 import time
 from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import pytest
+
+import penstock
 from penstock.runtime.operators.base import OpenOperator, one_by_one
+from penstock.runtime.profiling import frames
 from penstock.runtime.profiling.counting import RecordCounts
 from penstock.runtime.profiling.recorder import Recorder
 from penstock.runtime.profiling.sampler import Sampler, stack_of
@@ -161,3 +167,11 @@ def test_records_are_counted_one_by_one_and_in_runs() -> None:
     operator.run(["e"])
     assert counts.take() == {"map": 1}
     assert taken == ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize(("path", "names"), [kind[:2] for kind in frames._KINDS])
+def test_frames_are_looked_for_where_they_are(path: str, names: tuple[str, ...]) -> None:
+    tree = ast.parse((Path(penstock.__file__).parent / path).read_text())
+    defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    assert defined >= set(names)
+    assert defined

@@ -90,11 +90,14 @@ class ParquetReader(SourceReader):
 
     def read(self, split: Split, position: Position | None, max_records: int) -> ReadResult:
         part: RowGroups = split.data
-        at = self._at(split.split_id, part, position or (part.start, 0))
         try:
-            count, records = at.take(min(max_records, self._format.rows_at_once))
+            at = self._at(split.split_id, part, position or (part.start, 0))
+            count, values = at.take(min(max_records, self._format.rows_at_once))
+        except FileAccessError:
+            raise
         except _UNREADABLE as error:
             raise FileAccessError.unreadable(part.path, error) from error
+        records = at.records(values) if count else ()
         if at.finished:
             self._forget(split.split_id)
         return ReadResult(records, at.position, finished=at.finished, count=count)
@@ -153,10 +156,10 @@ class _OpenPart:
     def finished(self) -> bool:
         return self._group >= self._end
 
-    def take(self, most: int) -> tuple[int, Iterable[Any]]:
-        """Up to so many records, and their number; none only at the end."""
+    def take(self, most: int) -> tuple[int, list[list[Any]]]:
+        """The columns of up to so many rows, and their number; none only at the end."""
         if self.finished:
-            return 0, ()
+            return 0, []
         if self._file is None:
             self._open_group()
         while self._decoded is None or self._taken >= self._decoded.num_rows:
@@ -173,8 +176,11 @@ class _OpenPart:
             self._texts.judge(self._names, self._rows)
             self._group, self._row = self._group + 1, 0
             self._to_rows()
-        records = self._layout.make_records(values)
-        return count, records if self._layout.one_by_one else list(records)
+        return count, values
+
+    def records(self, columns: list[list[Any]]) -> Iterable[Any]:
+        made = self._layout.make_records(columns)
+        return made if self._layout.one_by_one else list(made)
 
     def _to_rows(self) -> None:
         """To the next row group that has rows."""

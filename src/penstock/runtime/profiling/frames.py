@@ -26,8 +26,9 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 # The first that fits: path within the package, names of functions (none: all of them), kind.
 _KINDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("driver/spark_stages.py", ("_to_arrow", "_cut", "_int_array"), ENCODE),
-    ("driver/spark_stages.py", ("_from_arrow", "column_values", "_sliced"), DECODE),
-    ("runtime/records.py", (), DECODE),
+    ("driver/spark_stages.py", ("_from_arrow", "_sliced"), DECODE),
+    ("datastream/_records.py", (), DECODE),
+    ("datastream/connectors/_arrow_columns.py", (), DECODE),
     ("runtime/payload.py", ("decode_body", "read_header"), DECODE),
     ("runtime/payload.py", (), ENCODE),
     ("runtime/codec.py", ("decode", "_thaw"), DECODE),
@@ -36,8 +37,9 @@ _KINDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("runtime/writers.py", (), ROUTING),
     ("runtime/stores.py", (), CATCH_UP),
     ("runtime/vertex_task.py", ("_keyed",), ROUTING),
-    ("runtime/vertex_task.py", ("_write_segment", "_write", "_make_room"), SEGMENT),
-    ("runtime/vertex_task.py", ("_compose", "__init__"), OPENING),
+    ("runtime/vertex_task.py", ("__init__",), OPENING),
+    ("runtime/chain.py", ("compose",), OPENING),
+    ("runtime/task_state.py", ("_write_segment", "_write", "make_room"), SEGMENT),
     ("state/keys.py", (), ROUTING),
     ("state/key_groups.py", (), ROUTING),
     ("storage/catch_up.py", (), CATCH_UP),
