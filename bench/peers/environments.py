@@ -19,6 +19,10 @@ class NotInstalled(RuntimeError):
     """A peer could not be had; the others are measured all the same."""
 
 
+_missing: dict[str, NotInstalled] = {}
+"""Tried once in a run: it takes minutes."""
+
+
 def python_of(name: str | None) -> str:
     """The interpreter of the environment, made anew if its requirements are others now."""
     if name is None:
@@ -28,8 +32,14 @@ def python_of(name: str | None) -> str:
     requirements = _REQUIREMENTS / f"{name}.txt"
     made_from = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
     stamp = directory / _STAMP
+    if name in _missing:
+        raise _missing[name]
     if not stamp.exists() or stamp.read_text() != made_from:
-        _make(directory, python, requirements)
+        try:
+            _make(directory, python, requirements)
+        except NotInstalled as error:
+            _missing[name] = error
+            raise
         stamp.write_text(made_from)
     return str(python)
 

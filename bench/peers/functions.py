@@ -69,7 +69,7 @@ def added(held: Accumulator, reading: Reading) -> Accumulator:
 
 
 def merged(one: Accumulator, other: Accumulator) -> Accumulator:
-    return one[0] or other[0], one[1] + other[1], one[2] + other[2], max(one[3], other[3])
+    return other[0] or one[0], one[1] + other[1], one[2] + other[2], max(one[3], other[3])
 
 
 def average_of(held: Accumulator) -> Answer:

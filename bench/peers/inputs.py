@@ -1,14 +1,14 @@
 """Input of the programs: Parquet files of readings whose time goes on from file to file.
 
 Out of order by less than a second. Temperatures are multiples of 1/16, so that sums are exact.
-Beside each Parquet file is the same as CSV, for contenders that read no Parquet. Always the same
-content, made once per machine.
+Always the same content, made once per machine; as CSV too for contenders that read no Parquet.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,13 +64,13 @@ def rules(files: int, scale: Scale) -> Path:
     return filled(directory, files, lambda number: _rules(number, scale))
 
 
-def filled(directory: Path, files: int, table_of: object) -> Path:
+def filled(directory: Path, files: int, table_of: Callable[[int], pa.Table]) -> Path:
     """`directory` with the first so many files in it; `table_of(number)` makes one's content."""
     directory.mkdir(parents=True, exist_ok=True)
     for number in range(files):
         path = directory / name_of(number)
         if not path.exists():
-            _write(path, table_of(number), number)  # type: ignore[operator]
+            _write(path, table_of(number), number)
     return directory
 
 
@@ -87,17 +87,27 @@ def _cache() -> Path:
     return Path(tempfile.gettempdir()) / "penstock-bench"
 
 
+def as_csv(directory: Path, files: int) -> None:
+    """The first so many files as CSV without header, beside them."""
+    for number in range(files):
+        path = directory / name_of(number)
+        csv = path.with_suffix(".csv")
+        if not csv.exists():
+            table = pq.read_table(path)
+            _put(csv, number, lambda made, table=table: pa_csv.write_csv(table, made, _PLAIN))
+
+
 def _write(path: Path, table: pa.Table, number: int) -> None:
-    csv = path.with_suffix(".csv")
-    for target, write in (
-        (csv, lambda made: pa_csv.write_csv(table, made, _PLAIN)),
-        (path, lambda made: pq.write_table(table, made)),
-    ):
-        made = target.with_suffix(f".{os.getpid()}")
-        write(made)
-        # Spark reads files in the order of their age.
-        os.utime(made, (FIRST_MILLIS / 1000 + number,) * 2)
-        os.rename(made, target)
+    _put(path, number, lambda made: pq.write_table(table, made))
+
+
+def _put(target: Path, number: int, write: Callable[[Path], None]) -> None:
+    """The file is there as a whole or not at all."""
+    made = target.with_suffix(f".{os.getpid()}")
+    write(made)
+    # Spark reads files in the order of their age.
+    os.utime(made, (FIRST_MILLIS / 1000 + number,) * 2)
+    os.rename(made, target)
 
 
 _PLAIN = pa_csv.WriteOptions(include_header=False, quoting_style="none")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-_WIDTH, _LABELS, _NUMBERS = 760, 210, 130
+_WIDTH, _LABELS, _NUMBERS = 820, 270, 130
 _BAR, _GAP, _TOP, _BOTTOM = 22, 8, 44, 34
 _OURS, _THEIRS, _LIMIT = "#1f6f8b", "#b8b8b8", "#e0a458"
 _STYLE = 'font-family="sans-serif" font-size="13" fill="#222"'

@@ -41,10 +41,10 @@ class Program:
     goals: tuple[Wanted, ...] = ()
     back_millis: int = 0
     """The mark is so much before the end of the cold files."""
-    lag_millis: int = 0
+    lag_millis: int | None = None
     """When an answer comes out, the input has been read for so long behind the answer's time: of a
-    window that is its size and the wait for records out of order. Of micro-batches neither counts.
-    """
+    window that is its size and the wait for records out of order. Just as far as the mark is before
+    the end of the cold files if None. Of micro-batches neither counts."""
     absent: Mapping[str, str] = field(default_factory=dict)
     """Contender → why the program is not written for it."""
     rows_in: Callable[[int, Scale], int] | None = None
@@ -56,7 +56,7 @@ class Program:
 
     def rows_before_mark(self, cold_rows: int, cold_files: int, in_batches: bool) -> int:
         """Rows that have been read when the first such answer comes out."""
-        if in_batches:
+        if in_batches or self.lag_millis is None:
             return cold_rows
         beyond = (self.lag_millis - self.back_millis) / FILE_MILLIS
         return cold_rows + round(beyond * cold_rows / cold_files)

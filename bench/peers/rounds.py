@@ -12,10 +12,9 @@ from bench.measure import ContenderFailed, Params, Result, run
 from bench.peers.contenders import CONTENDERS, Contender
 from bench.peers.environments import NotInstalled, python_of
 from bench.peers.expected import Expected
-from bench.peers.inputs import FULL, SMALL, Scale
+from bench.peers.inputs import FULL, SMALL, Scale, as_csv
 from bench.peers.program import Program
 
-_MEASURED_SECONDS = 25.0
 _LONGEST_SECONDS = 900.0
 
 
@@ -53,7 +52,7 @@ def size_of(program: Program, contender: Contender, smoke: bool, scale: Scale) -
     step = contender.files_per_epoch or 1
     return Size(
         _files(rate * contender.cold_seconds, step, scale),
-        _files(rate * _MEASURED_SECONDS, step, scale),
+        _files(rate * contender.measured_seconds, step, scale),
     )
 
 
@@ -112,6 +111,9 @@ def _measure_one(program: Program, contender: Contender, into: Measured, smoke: 
 
 def _order(program: Program, contender: Contender, size: Size, smoke: bool, scale: Scale) -> Params:
     inputs = program.inputs(size.files, scale)
+    if contender.reads_csv:
+        for directory in inputs.values():
+            as_csv(directory, size.files)
     return {
         "program": program.name,
         "inputs": {stream: str(directory) for stream, directory in inputs.items()},

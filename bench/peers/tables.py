@@ -83,7 +83,7 @@ def _section(program: Program, here: dict[str, Measured]) -> list[str]:
     for name, measured in here.items():
         title = CONTENDERS[name].title
         if measured.problem:
-            problems.append(f"- {title}: {_first_line(measured.problem)}")
+            problems.append(f"- {title}: {_in_short(measured.problem)}")
         if not measured.rates:
             continue
         ratio, spread = "", ""
@@ -104,5 +104,7 @@ def _number(value: float) -> str:
     return f"{value:.2g}" if value < 10 else f"{value:.0f}"
 
 
-def _first_line(text: str) -> str:
-    return text.strip().splitlines()[0] if text.strip() else "failed"
+def _in_short(text: str) -> str:
+    """What failed, and the last that it said."""
+    lines = text.strip().splitlines()
+    return " … ".join(dict.fromkeys([lines[0], lines[-1]]))

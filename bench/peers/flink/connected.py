@@ -13,7 +13,7 @@ from pyflink.datastream.functions import (
     KeyedProcessFunction,
     RuntimeContext,
 )
-from pyflink.datastream.state import MapStateDescriptor
+from pyflink.datastream.state import MapStateDescriptor, ValueStateDescriptor
 
 from bench.peers.flink.programs import COUNT, READING, Prepare, timed
 from bench.peers.functions import (
@@ -80,42 +80,32 @@ def broadcast_rules(rows: dict[str, DataStream]) -> DataStream:
 
 
 class JoinNear(KeyedCoProcessFunction):
-    """An interval join by hand, which PyFlink has none of: both sides by time, and a timer that
-    forgets what nothing can be paired with any more."""
+    """An interval join by hand, which PyFlink has none of: what can still be paired is a list for
+    each side, small enough to stay in the worker's cache, unlike a map that is looked through."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        values = Types.PICKLED_BYTE_ARRAY()
         self._lefts, self._rights = (
-            runtime_context.get_map_state(MapStateDescriptor(side, Types.LONG(), values))
+            runtime_context.get_state(ValueStateDescriptor(side, Types.PICKLED_BYTE_ARRAY()))
             for side in ("left", "right")
         )
 
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
         at = value[1]
-        _keep(self._lefts, at, value)
-        ctx.timer_service().register_event_time_timer(at + NEAR_MILLIS)
-        for other, rights in list(self._rights.items()):
-            if at <= other <= at + NEAR_MILLIS:
-                for right in rights:
-                    yield paired(value, right)
+        gone = ctx.timer_service().current_watermark() - NEAR_MILLIS
+        lefts = [left for left in self._lefts.value() or () if left[1] > gone]
+        self._lefts.update([*lefts, tuple(value)])
+        for right in self._rights.value() or ():
+            if at <= right[1] <= at + NEAR_MILLIS:
+                yield paired(value, right)
 
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterator[Any]:
         at = value[1]
-        _keep(self._rights, at, value)
-        ctx.timer_service().register_event_time_timer(at + NEAR_MILLIS)
-        for other, lefts in list(self._lefts.items()):
-            if at - NEAR_MILLIS <= other <= at:
-                for left in lefts:
-                    yield paired(left, value)
-
-    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Any:
-        self._lefts.remove(timestamp - NEAR_MILLIS)
-        self._rights.remove(timestamp - NEAR_MILLIS)
-        return ()
-
-
-def _keep(side: Any, at: int, value: Any) -> None:
-    side.put(at, [*(side.get(at) or ()), tuple(value)])
+        gone = ctx.timer_service().current_watermark()
+        rights = [right for right in self._rights.value() or () if right[1] > gone]
+        self._rights.update([*rights, tuple(value)])
+        for left in self._lefts.value() or ():
+            if at - NEAR_MILLIS <= left[1] <= at:
+                yield paired(left, value)
 
 
 def interval_join_by_hand(rows: dict[str, DataStream]) -> DataStream:

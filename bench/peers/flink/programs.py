@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyflink.common import Duration, Types, WatermarkStrategy
+from pyflink.common import Duration, Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
 from pyflink.datastream import DataStream
 from pyflink.datastream.functions import (
@@ -141,13 +141,13 @@ def timed(rows: DataStream) -> DataStream:
 
 
 def tumbling(rows: dict[str, DataStream]) -> DataStream:
-    return _windowed(rows, TumblingEventTimeWindows.of(Duration.of_millis(SIZE_MILLIS)))
+    return _windowed(rows, TumblingEventTimeWindows.of(Time.milliseconds(SIZE_MILLIS)))
 
 
 def sliding(rows: dict[str, DataStream]) -> DataStream:
-    size, slide = Duration.of_millis(SIZE_MILLIS), Duration.of_millis(SLIDE_MILLIS)
+    size, slide = Time.milliseconds(SIZE_MILLIS), Time.milliseconds(SLIDE_MILLIS)
     return _windowed(rows, SlidingEventTimeWindows.of(size, slide))
 
 
 def sessions(rows: dict[str, DataStream]) -> DataStream:
-    return _windowed(rows, EventTimeSessionWindows.with_gap(Duration.of_millis(GAP_MILLIS)))
+    return _windowed(rows, EventTimeSessionWindows.with_gap(Time.milliseconds(GAP_MILLIS)))

@@ -24,7 +24,7 @@ _FOUND = {
         "bare": Measured(1000, [200.0, 100.0]),
         "penstock": Measured(1000, [100.0, 80.0]),
         "bytewax-2": Measured(1000, [25.0, 20.0]),
-        "pyflink-thread": Measured(problem="NotInstalled: no such package\nand more"),
+        "pyflink-thread": Measured(problem="NotInstalled: failed\nmuch more\nno such package"),
     }
 }
 
@@ -34,7 +34,7 @@ def test_the_table_has_ratios_goals_and_who_failed() -> None:
     assert "| count: penstock / bytewax-2 | 4 | ≥ 2 | met |" in text
     assert "| count: penstock / bare | 0.65 | ≥ 1 | **not met** |" in text
     assert "| Bytewax, 2 processes | 4 | 4–4 | 22 | 1,000 | 2 |" in text
-    assert "- PyFlink, thread mode: NotInstalled: no such package\n" in text
+    assert "- PyFlink, thread mode: NotInstalled: failed … no such package\n" in text
     assert "cores 2" in text
 
 
