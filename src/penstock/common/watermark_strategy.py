@@ -79,6 +79,13 @@ class _FunctionAssigner(TimestampAssigner):
         return self.function(value, record_timestamp)
 
 
+def extraction(assigner: TimestampAssigner) -> Callable[[Any, int], int]:
+    """What to call for a timestamp: a function that was given as such without a step between."""
+    if isinstance(assigner, _FunctionAssigner):
+        return assigner.function
+    return assigner.extract_timestamp
+
+
 @dataclass(frozen=True)
 class WatermarkStrategy:
     """A kind of watermark, and how a timestamp is found; every ``with_`` gives a new one."""
