@@ -11,7 +11,7 @@ from rich.console import Console
 from bench import machine
 from bench.measure import median
 from bench.peers import plots, tables
-from bench.peers.contenders import BARE, CONTENDERS, PENSTOCK, PENSTOCK_BUILT_IN
+from bench.peers.contenders import BARE, CONTENDERS, PENSTOCK, PENSTOCK_COLUMNAR
 from bench.peers.environments import NotInstalled, python_of, versions_in
 from bench.peers.program import Program
 from bench.peers.programs import all_programs
@@ -22,9 +22,8 @@ _PACKAGES = {
     "pyflink": "apache-flink",
     "bytewax": "bytewax",
     "pathway": "pathway",
-    "quix": "quixstreams",
 }
-_KINDS = {PENSTOCK: "ours", PENSTOCK_BUILT_IN: "ours", BARE: "limit"}
+_KINDS = {PENSTOCK: "ours", PENSTOCK_COLUMNAR: "ours", BARE: "limit"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,8 +40,10 @@ def main(arguments: list[str] | None = None) -> int:
         tables.write(args.out, about, programs, found, size)
         _plot(args.out, programs, found)
 
-    with console.status("") as status:
-        found = measure(programs, names, rounds, args.smoke, status.update, save)
+    def say(text: str) -> None:
+        console.print(text, style="dim", highlight=False)
+
+    found = measure(programs, names, rounds, args.smoke, say, save)
     save(found)
     _show(console, programs, found)
     return (

@@ -21,7 +21,12 @@ SLIDE_MILLIS = 1_000
 GAP_MILLIS = 1_500
 OUT_OF_ORDER_MILLIS = 1_000
 
+NEAR_MILLIS = 500
+"""What an interval join takes together: a reading of the one stream and those of the other that
+are as old, or later by up to so much."""
+
 WARM = 61.0
+CLASSES = 100
 
 
 def prepared(row: Any) -> Reading:
@@ -64,12 +69,41 @@ def added(held: Accumulator, reading: Reading) -> Accumulator:
 
 
 def merged(one: Accumulator, other: Accumulator) -> Accumulator:
-    return one[0] or other[0], one[1] + other[1], one[2] + other[2], max(one[3], other[3])
+    return other[0] or one[0], one[1] + other[1], one[2] + other[2], max(one[3], other[3])
 
 
 def average_of(held: Accumulator) -> Answer:
     sensor, count, total, latest = held
     return sensor, latest, (count, total / count)
+
+
+def exact_digest_of(answer: Answer) -> int:
+    """For averages that SQL computes too: whole numbers, which both can add up."""
+    count, average = answer[2]
+    return count * 1_000_003 + int(average * 1024)
+
+
+def end_of_window(at: int) -> int:
+    return at - at % SIZE_MILLIS + SIZE_MILLIS
+
+
+def paired(left: Reading, right: Reading) -> Answer:
+    return left[0], max(left[1], right[1]), left[2] + right[2]
+
+
+def class_of(sensor: str) -> int:
+    return int(sensor[7:]) % CLASSES
+
+
+def threshold_of(sensors: int) -> float:
+    """Of a class. The rules that come in say the same, so that it does not matter when they do."""
+    return 100.0 + sensors / 2
+
+
+def words_of(row: Any) -> list[tuple[str, int]]:
+    """The line's words, each with the line's time."""
+    at = row[1]
+    return [(word, at) for word in row[0].split()]
 
 
 position_of = itemgetter(1)

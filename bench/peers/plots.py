@@ -28,9 +28,9 @@ def svg(title: str, bars: Sequence[Bar]) -> str:
     ordered = sorted(bars, key=lambda bar: -bar.rate)
     scale = _Scale(ordered)
     height = _TOP + len(ordered) * (_BAR + _GAP) + _BOTTOM
+    size = f'width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
-        f'viewBox="0 0 {_WIDTH} {height}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
         f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
         f'<text x="12" y="24" {_STYLE} font-weight="bold">{escape(title)}</text>',
     ]
@@ -38,9 +38,8 @@ def svg(title: str, bars: Sequence[Bar]) -> str:
     for power in scale.powers():
         x = scale.at(10**power)
         parts.append(f'<path d="M{x:.1f} {_TOP - 6}V{floor}" stroke="#e4e4e4"/>')
-        parts.append(
-            f'<text x="{x:.1f}" y="{floor + 18}" {_STYLE} text-anchor="middle">{_power(power)}</text>'
-        )
+        place = f'x="{x:.1f}" y="{floor + 18}" text-anchor="middle"'
+        parts.append(f"<text {place} {_STYLE}>{_power(power)}</text>")
     for number, bar in enumerate(ordered):
         parts += _bar(bar, _TOP + number * (_BAR + _GAP), scale)
     return "\n".join([*parts, "</svg>", ""])
@@ -50,7 +49,7 @@ class _Scale:
     """Rates to places; begins at a power of ten below the slowest."""
 
     def __init__(self, bars: Sequence[Bar]) -> None:
-        self._low = math.floor(math.log10(min(bar.low for bar in bars)))
+        self._low = math.floor(math.log10(min(bar.low for bar in bars) * 0.7))
         highest = math.log10(max(bar.high for bar in bars))
         self._high = max(highest, self._low + 1)
 
@@ -66,10 +65,10 @@ def _bar(bar: Bar, y: int, scale: _Scale) -> list[str]:
     colour = {"ours": _OURS, "limit": _LIMIT}.get(bar.kind, _THEIRS)
     end, middle = scale.at(bar.rate), y + _BAR / 2
     text = y + _BAR - 6
+    box = f'width="{max(end - _LABELS, 1):.1f}" height="{_BAR}"'
     return [
         f'<text x="{_LABELS - 8}" y="{text}" {_STYLE} text-anchor="end">{escape(bar.title)}</text>',
-        f'<rect x="{_LABELS}" y="{y}" width="{max(end - _LABELS, 1):.1f}" height="{_BAR}" '
-        f'fill="{colour}"/>',
+        f'<rect x="{_LABELS}" y="{y}" {box} fill="{colour}"/>',
         f'<path d="M{scale.at(bar.low):.1f} {middle}H{scale.at(bar.high):.1f}" stroke="#222"/>',
         f'<text x="{scale.at(bar.high) + 8:.1f}" y="{text}" {_STYLE}>{bar.rate:,.0f} /s</text>',
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers.expected import Expected
-from bench.peers.inputs import Scale, end_of
+from bench.peers.inputs import FILE_MILLIS, Scale, end_of
 
 Directories = dict[str, str]
 """Of the program's inputs, by name."""
@@ -39,14 +39,24 @@ class Program:
     order: Mapping[str, Any] = field(default_factory=dict)
     """Further entries of the order that every contender gets (`engines/orders.py`)."""
     goals: tuple[Wanted, ...] = ()
-    ahead_millis: int = 0
-    """How far the input has been read, by its time, when an answer comes out: of windows that is
-    their size and what is waited for records out of order; nothing where each record has one."""
+    back_millis: int = 0
+    """The mark is so much before the end of the cold files."""
+    lag_millis: int | None = None
+    """When an answer comes out, the input has been read for so long behind the answer's time: of a
+    window that is its size and the wait for records out of order. Just as far as the mark is before
+    the end of the cold files if None. Of micro-batches neither counts."""
     absent: Mapping[str, str] = field(default_factory=dict)
     """Contender → why the program is not written for it."""
-    rows_in: Callable[[dict[str, Path], int], int] | None = None
-    """Rows in the first so many files, of all inputs; what the scale says if None."""
+    rows_in: Callable[[int, Scale], int] | None = None
+    """Rows in the first so many files of all inputs; what the scale says if None."""
 
     def mark(self, cold_files: int) -> int:
-        """The first answer of this time or later comes out when the cold files have been read."""
-        return end_of(cold_files) - self.ahead_millis
+        """The time of the first answer that is not the cold files'."""
+        return end_of(cold_files) - self.back_millis
+
+    def rows_before_mark(self, cold_rows: int, cold_files: int, in_batches: bool) -> int:
+        """Rows that have been read when the first such answer comes out."""
+        if in_batches or self.lag_millis is None:
+            return cold_rows
+        beyond = (self.lag_millis - self.back_millis) / FILE_MILLIS
+        return cold_rows + round(beyond * cold_rows / cold_files)

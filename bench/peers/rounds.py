@@ -12,10 +12,9 @@ from bench.measure import ContenderFailed, Params, Result, run
 from bench.peers.contenders import CONTENDERS, Contender
 from bench.peers.environments import NotInstalled, python_of
 from bench.peers.expected import Expected
-from bench.peers.inputs import FULL, SMALL, Scale
+from bench.peers.inputs import FULL, SMALL, Scale, as_csv
 from bench.peers.program import Program
 
-_MEASURED_SECONDS = 25.0
 _LONGEST_SECONDS = 900.0
 
 
@@ -53,7 +52,7 @@ def size_of(program: Program, contender: Contender, smoke: bool, scale: Scale) -
     step = contender.files_per_epoch or 1
     return Size(
         _files(rate * contender.cold_seconds, step, scale),
-        _files(rate * _MEASURED_SECONDS, step, scale),
+        _files(rate * contender.measured_seconds, step, scale),
     )
 
 
@@ -112,12 +111,16 @@ def _measure_one(program: Program, contender: Contender, into: Measured, smoke: 
 
 def _order(program: Program, contender: Contender, size: Size, smoke: bool, scale: Scale) -> Params:
     inputs = program.inputs(size.files, scale)
+    if contender.reads_csv:
+        for directory in inputs.values():
+            as_csv(directory, size.files)
     return {
         "program": program.name,
         "inputs": {stream: str(directory) for stream, directory in inputs.items()},
         "files": size.files,
         "cold_files": size.cold,
         "mark": program.mark(size.cold),
+        "rows_answered": _expected(program, size.files, scale).outputs,
         "files_per_epoch": min(contender.files_per_epoch, 2)
         if smoke
         else contender.files_per_epoch,
@@ -128,10 +131,14 @@ def _order(program: Program, contender: Contender, size: Size, smoke: bool, scal
 
 def _rows(program: Program, contender: Contender, size: Size, scale: Scale) -> int:
     """Rows between mark and end."""
+    cold, every = (_rows_in(program, files, scale) for files in (size.cold, size.files))
+    return every - program.rows_before_mark(cold, size.cold, bool(contender.files_per_epoch))
+
+
+def _rows_in(program: Program, files: int, scale: Scale) -> int:
     if program.rows_in is None:
-        return size.measured * scale.rows_per_file
-    inputs = program.inputs(size.files, scale)
-    return program.rows_in(inputs, size.files) - program.rows_in(inputs, size.cold)
+        return files * scale.rows_per_file
+    return program.rows_in(files, scale)
 
 
 class WrongAnswers(RuntimeError):

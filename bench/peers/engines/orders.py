@@ -2,8 +2,9 @@
 
 An order has: `program`; `inputs` and `schemas` by stream; `files`, how many of each; `cold_files`,
 how many of these warm up; `files_per_epoch`; `mark`, the time of the first answer that is behind
-them; `position_of` and `weight_of`, what a probe reads from an answer; `flink`, the program in
-PyFlink's API; `scratch`, a directory that is empty at first; and the contender's own params.
+them; `rows_answered`, how many answers there must be; `position_of` and `weight_of`, what a probe
+reads from an answer; `flink`, `bytewax`, `pathway`, the program in their APIs; `scratch`, a
+directory that is empty at first; and the contender's own params.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from typing import Any
 
 from bench import jobs
 from bench.measure import Params, Result
-from bench.peers.engines.orders import answers_of, called, paths_in
+from bench.peers.engines.orders import answers_of, called
+from bench.peers.engines.spark_files import frame_of
 from penstock import compat
 from penstock.datastream.functions import RuntimeContext, SinkFunction
 from penstock.driver.epoch_loop import EpochReport
@@ -51,15 +52,19 @@ class Answers(SinkFunction):
 def run(params: Params) -> Result:
     spark = jobs.session()
     env = jobs.environment(params)
-    build = called(params["flink"])
     rows = {
         stream: env.from_spark(frame_of(spark, params, stream), record_type=tuple, bounded=True)
         for stream in params["inputs"]
     }
+    return answered(env, called(params["flink"])(rows), params)
+
+
+def answered(env: Any, answers: Any, params: Params) -> Result:
+    """Run the job whose last stream is `answers`."""
     ends: list[tuple[float, EpochReport]] = []
     env.add_epoch_listener(lambda report: ends.append((time.perf_counter(), report)))
     _, _, weight_of = answers_of(params)
-    build(rows).add_sink(Answers(weight_of))
+    answers.add_sink(Answers(weight_of))
     env.execute(params["program"])
     reports = [report for _, report in ends]
     epochs = sum(report.batch is not None for report in reports)
@@ -81,15 +86,4 @@ def _told(report: EpochReport, name: str) -> Any:
         for metrics in group
         for key, value in metrics.items()
         if key.endswith(name)
-    )
-
-
-def frame_of(spark: Any, params: Params, stream: str) -> Any:
-    """The first so many files of an input, a few in each epoch."""
-    names = ",".join(path.name for path in paths_in(params, stream))
-    return (
-        spark.readStream.schema(params["schemas"][stream])
-        .option("maxFilesPerTrigger", params["files_per_epoch"])
-        .option("pathGlobFilter", f"{{{names}}}")
-        .parquet(params["inputs"][stream])
     )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from itertools import islice
+from contextlib import ExitStack
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def run(params: dict[str, Any]) -> dict[str, Any]:
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     tables = StreamTableEnvironment.create(env)
     rows = {stream: _source(tables, params, stream) for stream in params["inputs"]}
-    answers = called(params["flink"])(rows)
+    answers = called(params.get("pyflink") or params["flink"])(rows)
     discarding = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink
     answers.flat_map(Answers(params["scratch"], *answers_of(params))).sink_to(Sink(discarding()))
     env.execute(params["program"])
@@ -76,12 +77,13 @@ def _share_out(paths: list[Path], directory: Path) -> None:
     Of several files Flink would take any one next, whatever the time of its records. Both get
     their share of every moment, so that neither is ahead of the other.
     """
-    parts = [open(directory / f"{number}.csv", "w") for number in range(_PARALLELISM)]
-    turn = 0
-    for path in paths:
-        with open(path) as lines:
-            while chunk := list(islice(lines, _CHUNK_ROWS)):
-                parts[turn % _PARALLELISM].writelines(chunk)
-                turn += 1
-    for part in parts:
-        part.close()
+    turns = cycle(range(_PARALLELISM))
+    with ExitStack() as closed:
+        parts = [
+            closed.enter_context(open(directory / f"{number}.csv", "w"))
+            for number in range(_PARALLELISM)
+        ]
+        for path in paths:
+            with open(path) as lines:
+                while chunk := list(islice(lines, _CHUNK_ROWS)):
+                    parts[next(turns)].writelines(chunk)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyflink.common import Duration, Types, WatermarkStrategy
+from pyflink.common import Duration, Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
 from pyflink.datastream import DataStream
 from pyflink.datastream.functions import (
@@ -36,6 +36,7 @@ from bench.peers.functions import (
     nothing_yet,
     prepared,
     sensor_of,
+    words_of,
 )
 
 READING = Types.TUPLE([Types.STRING(), Types.LONG(), Types.DOUBLE()])
@@ -95,11 +96,32 @@ def keyed_count(rows: dict[str, DataStream]) -> DataStream:
     )
 
 
+class CountWords(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        count = (self._count.value() or 0) + 1
+        self._count.update(count)
+        yield value[0], value[1], count
+
+
+def word_count(rows: dict[str, DataStream]) -> DataStream:
+    return (
+        rows["lines"]
+        .flat_map(words_of, output_type=Types.TUPLE([Types.STRING(), Types.LONG()]))
+        .key_by(word_of, key_type=Types.STRING())
+        .process(CountWords(), output_type=COUNT)
+    )
+
+
+def word_of(pair: Any) -> str:
+    return pair[0]
+
+
 def _windowed(rows: dict[str, DataStream], assigner: Any) -> DataStream:
     return (
-        rows["readings"]
-        .map(Prepare(), output_type=READING)
-        .assign_timestamps_and_watermarks(_time())
+        timed(rows["readings"])
         .key_by(sensor_of, key_type=Types.STRING())
         .window(assigner)
         .aggregate(
@@ -110,20 +132,22 @@ def _windowed(rows: dict[str, DataStream], assigner: Any) -> DataStream:
     )
 
 
-def _time() -> WatermarkStrategy:
-    return WatermarkStrategy.for_bounded_out_of_orderness(
+def timed(rows: DataStream) -> DataStream:
+    """Readings with the time that they have in them."""
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
         Duration.of_millis(OUT_OF_ORDER_MILLIS)
     ).with_timestamp_assigner(TimeOfReading())
+    return rows.map(Prepare(), output_type=READING).assign_timestamps_and_watermarks(strategy)
 
 
 def tumbling(rows: dict[str, DataStream]) -> DataStream:
-    return _windowed(rows, TumblingEventTimeWindows.of(Duration.of_millis(SIZE_MILLIS)))
+    return _windowed(rows, TumblingEventTimeWindows.of(Time.milliseconds(SIZE_MILLIS)))
 
 
 def sliding(rows: dict[str, DataStream]) -> DataStream:
-    size, slide = Duration.of_millis(SIZE_MILLIS), Duration.of_millis(SLIDE_MILLIS)
+    size, slide = Time.milliseconds(SIZE_MILLIS), Time.milliseconds(SLIDE_MILLIS)
     return _windowed(rows, SlidingEventTimeWindows.of(size, slide))
 
 
 def sessions(rows: dict[str, DataStream]) -> DataStream:
-    return _windowed(rows, EventTimeSessionWindows.with_gap(Duration.of_millis(GAP_MILLIS)))
+    return _windowed(rows, EventTimeSessionWindows.with_gap(Time.milliseconds(GAP_MILLIS)))

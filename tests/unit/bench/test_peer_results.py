@@ -1,0 +1,58 @@
+"""Tables and plots of the comparison with peers."""
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from bench.peers import plots, tables
+from bench.peers.expected import Expected
+from bench.peers.program import Program, Wanted
+from bench.peers.rounds import Measured
+
+_PROGRAM = Program(
+    "count",
+    "a keyed count",
+    lambda files, scale: {},
+    lambda directories, files: Expected(0, 0),
+    {},
+    {},
+    goals=(Wanted("bytewax-2", 2), Wanted("bare", 1)),
+)
+_FOUND = {
+    "count": {
+        "bare": Measured(1000, [200.0, 100.0]),
+        "penstock": Measured(1000, [100.0, 80.0]),
+        "bytewax-2": Measured(1000, [25.0, 20.0]),
+        "pyflink-thread": Measured(problem="NotInstalled: no such package\nand more"),
+    }
+}
+
+
+def test_the_table_has_ratios_goals_and_who_failed() -> None:
+    text = tables.markdown({"cores": "2"}, [_PROGRAM], _FOUND, "2 rounds")
+    assert "| count: penstock / bytewax-2 | 4 | ≥ 2 | met |" in text
+    assert "| count: penstock / bare | 0.65 | ≥ 1 | **not met** |" in text
+    assert "| Bytewax, 2 processes | 4 | 4–4 | 22 | 1,000 | 2 |" in text
+    assert "- PyFlink, thread mode: NotInstalled: no such package\n" in text
+    assert "cores 2" in text
+
+
+def test_the_data_has_every_run(tmp_path: Path) -> None:
+    tables.write(tmp_path, {}, [_PROGRAM], _FOUND, "2 rounds")
+    data = json.loads((tmp_path / "peers.json").read_text())["programs"]["count"]
+    assert data["contenders"]["bare"]["rates"] == [200.0, 100.0]
+    assert data["ratios"]["by"]["bytewax-2"] == 4
+
+
+def test_in_a_plot_the_same_factor_is_the_same_length() -> None:
+    bars = [plots.Bar(f"a & {rate}", rate, rate, rate) for rate in (1000.0, 20_000.0, 400_000.0)]
+    picture = ET.fromstring(plots.svg("rates", bars))
+    boxes = picture.findall("{http://www.w3.org/2000/svg}rect")[1:]
+    quickest, middle, slowest = (float(box.attrib["width"]) for box in boxes)
+    assert quickest - middle == pytest.approx(middle - slowest, abs=0.3)
+    assert quickest > middle > slowest
+
+
+def test_a_plot_of_one_contender() -> None:
+    ET.fromstring(plots.svg("rates", [plots.Bar("alone", 10.0, 10.0, 10.0)]))
