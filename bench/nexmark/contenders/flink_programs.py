@@ -1,6 +1,6 @@
 """The queries in PyFlink, with declared types, which are quicker there than pickled values.
 
-They are those of `bench.nexmark.queries` but for the window join of q8, which PyFlink has not: there
+They are those of `bench.nexmark.queries` but for the window join of q8, which PyFlink lacks: there
 both streams are united, and a window looks for its person.
 """
 
