@@ -1,7 +1,7 @@
 """What each query must answer: computed over all events at once, by numpy and dicts.
 
-Shares nothing with the programs but the meaning of the queries, and no constant of theirs, so that a
-slip in one is not repeated in the other.
+Shares nothing with the programs but the meaning of the queries, not even a constant, so that a slip
+in one is not repeated in the other.
 """
 
 from __future__ import annotations
@@ -137,8 +137,7 @@ def _q7(events: Events) -> Iterable[Any]:
 
 def _q8(events: Events) -> Iterable[Any]:
     active = {
-        (seller, time // 10_000)
-        for seller, time in _rows(events.auctions, "seller", "date_time")
+        (seller, time // 10_000) for seller, time in _rows(events.auctions, "seller", "date_time")
     }
     for person, name, time in _rows(events.people, "id", "name", "date_time"):
         if (person, time // 10_000) in active:

@@ -46,9 +46,7 @@ class Streams:
     def bids(self, *columns: str, event_time: bool = False) -> DataStream:
         return self._stream(BID, "bids", columns, event_time)
 
-    def _stream(
-        self, kind: int, name: str, asked: tuple[str, ...], event_time: bool
-    ) -> DataStream:
+    def _stream(self, kind: int, name: str, asked: tuple[str, ...], event_time: bool) -> DataStream:
         columns = (*asked, "date_time")
         strategy = BY_EVENT_TIME if event_time else WatermarkStrategy.no_watermarks()
         if self.spark is None or self.linger:

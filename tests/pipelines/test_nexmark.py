@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import bench.nexmark as nexmark
 import cloudpickle
 import pytest
-
-sys.path.append(str(Path(__file__).parents[2]))
-
-import bench.nexmark as nexmark
 from bench.nexmark.direct import Events, answer
 from bench.nexmark.files import event_files
 from bench.nexmark.generator import Settings
 from bench.nexmark.queries import QUERIES, q12
 from bench.nexmark.streams import Streams
+
 from penstock.common import Duration
 
 # Windows end all the time at this rate: 40 seconds of events, out of order by up to three.

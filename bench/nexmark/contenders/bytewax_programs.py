@@ -1,7 +1,7 @@
 """The queries as dataflows of Bytewax.
 
 Its own event-time windows follow a clock for each key, and a key that is silent stays open until
-the wall clock or the end of the input closes it: an auction or a bidder is silent soon and for ever.
+the wall clock or the end of the input closes it: auctions and bidders are silent soon, for ever.
 So windows are kept here by a stateful step over groups of keys, whose time is that of the slowest
 process that reads; an event is marked with the process that read it before keys are exchanged.
 """
@@ -46,7 +46,10 @@ def q7(rows: Rows) -> Stream[Any]:
 
 
 def q8(rows: Rows) -> Stream[Any]:
-    people, auctions = _grouped(rows["people"], 0), _grouped(rows["auctions"], 0, "auctions by group")
+    people, auctions = (
+        _grouped(rows["people"], 0),
+        _grouped(rows["auctions"], 0, "auctions by group"),
+    )
     both = op.merge("both", people, auctions)
     return op.key_rm("answer", op.stateful_batch("new", both, lambda _: _NewUsers()))
 
@@ -251,7 +254,9 @@ class _Gathered(op.StatefulBatchLogic[Any, Any, Any]):
 
 def _hottest(reports: list[Any]) -> list[Any]:
     most = max(count for _, count, _ in reports)
-    return [(end, auction, most) for end, n, auctions in reports if n == most for auction in auctions]
+    return [
+        (end, auction, most) for end, n, auctions in reports if n == most for auction in auctions
+    ]
 
 
 def _highest(reports: list[Any]) -> list[Any]:

@@ -1,6 +1,6 @@
 """The queries in PyFlink, with declared types, which are quicker there than pickled values.
 
-They are those of `bench.nexmark.queries` but for the window join of q8, which PyFlink has not: there
+They are those of `bench.nexmark.queries` but for the window join of q8, which PyFlink lacks: there
 both streams are united, and a window looks for its person.
 """
 
@@ -23,11 +23,8 @@ from bench.nexmark.answers import GAP_MILLIS, OUT_OF_ORDER_MILLIS, SLIDE_MILLIS,
 from bench.peers.engines import pyflink_job
 
 _GROUPS = 64
-_LONG = Types.LONG()
-_HOT = Types.TUPLE([_LONG, _LONG, _LONG])
-_SESSION = Types.TUPLE([_LONG, _LONG, _LONG, _LONG])
-_USER = Types.TUPLE([_LONG, Types.STRING(), _LONG])
-_ANY = Types.PICKLED_BYTE_ARRAY()
+# A type that has been used once cannot be pickled with a function any more: each its own.
+_LONG, _ANY = Types.LONG, Types.PICKLED_BYTE_ARRAY
 
 _WINDOW = Time.milliseconds(WINDOW_MILLIS)
 _SLIDE = Time.milliseconds(SLIDE_MILLIS)
@@ -39,6 +36,14 @@ def run(params: dict[str, Any]) -> dict[str, Any]:
     # What the order calls so is Penstock's program.
     found: dict[str, Any] = pyflink_job.run({**params, "flink": params["pyflink"]})
     return found
+
+
+def _longs(count: int) -> Any:
+    return Types.TUPLE([_LONG() for _ in range(count)])
+
+
+def _user() -> Any:
+    return Types.TUPLE([_LONG(), Types.STRING(), _LONG()])
 
 
 class TimeOfEvent(TimestampAssigner):
@@ -100,17 +105,17 @@ class Hottest(AggregateFunction):
 def q5(rows: Rows) -> DataStream:
     counts = (
         _timed(rows["bids"], 1)
-        .key_by(lambda bid: bid[0], key_type=_LONG)
+        .key_by(lambda bid: bid[0], key_type=_LONG())
         .window(SlidingEventTimeWindows.of(_WINDOW, _SLIDE))
-        .aggregate(Count(), WithAuctionAndEnd(), accumulator_type=_LONG, output_type=_HOT)
+        .aggregate(Count(), WithAuctionAndEnd(), accumulator_type=_LONG(), output_type=_longs(3))
     )
     hottest = (
-        counts.key_by(lambda hot: hot[0], key_type=_LONG)
+        counts.key_by(lambda hot: hot[0], key_type=_LONG())
         .window(TumblingEventTimeWindows.of(_SLIDE))
-        .aggregate(Hottest(), accumulator_type=_ANY, output_type=_ANY)
+        .aggregate(Hottest(), accumulator_type=_ANY(), output_type=_ANY())
     )
     return hottest.flat_map(
-        lambda hot: [(hot[0], auction, hot[1]) for auction in hot[2]], output_type=_ANY
+        lambda hot: [(hot[0], auction, hot[1]) for auction in hot[2]], output_type=_ANY()
     )
 
 
@@ -143,13 +148,13 @@ class HighestOfAll(HighestBids):
 def q7(rows: Rows) -> DataStream:
     highest = (
         _timed(rows["bids"], 3)
-        .key_by(lambda bid: bid[0] % _GROUPS, key_type=_LONG)
+        .key_by(lambda bid: bid[0] % _GROUPS, key_type=_LONG())
         .window(TumblingEventTimeWindows.of(_WINDOW))
-        .aggregate(HighestBids(), accumulator_type=_ANY, output_type=_ANY)
+        .aggregate(HighestBids(), accumulator_type=_ANY(), output_type=_ANY())
         .window_all(TumblingEventTimeWindows.of(_WINDOW))
-        .aggregate(HighestOfAll(), accumulator_type=_ANY, output_type=_ANY)
+        .aggregate(HighestOfAll(), accumulator_type=_ANY(), output_type=_ANY())
     )
-    return highest.flat_map(lambda found: found[1], output_type=_ANY)
+    return highest.flat_map(lambda found: found[1], output_type=_ANY())
 
 
 class NewUser(ProcessWindowFunction):
@@ -167,14 +172,14 @@ class NewUser(ProcessWindowFunction):
 
 def q8(rows: Rows) -> DataStream:
     # An auction is a record without a name.
-    auctions = rows["auctions"].map(lambda auction: (auction[0], "", auction[1]), _USER)
-    people = rows["people"].map(tuple, _USER)
+    auctions = rows["auctions"].map(lambda auction: (auction[0], "", auction[1]), _user())
+    people = rows["people"].map(tuple, _user())
     return (
         _timed(people, 2)
         .union(_timed(auctions, 2))
-        .key_by(lambda user: user[0], key_type=_LONG)
+        .key_by(lambda user: user[0], key_type=_LONG())
         .window(TumblingEventTimeWindows.of(_WINDOW))
-        .process(NewUser(), output_type=_USER)
+        .process(NewUser(), output_type=_user())
     )
 
 
@@ -188,7 +193,7 @@ class WithBidderAndSpan(ProcessWindowFunction):
 def q11(rows: Rows) -> DataStream:
     return (
         _timed(rows["bids"], 1)
-        .key_by(lambda bid: bid[0], key_type=_LONG)
+        .key_by(lambda bid: bid[0], key_type=_LONG())
         .window(EventTimeSessionWindows.with_gap(Time.milliseconds(GAP_MILLIS)))
-        .aggregate(Count(), WithBidderAndSpan(), accumulator_type=_LONG, output_type=_SESSION)
+        .aggregate(Count(), WithBidderAndSpan(), accumulator_type=_LONG(), output_type=_longs(4))
     )

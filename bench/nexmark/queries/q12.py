@@ -1,9 +1,8 @@
-"""q12, processing-time windows: how many bids of each bidder the job took in every 10 seconds of the
-clock.
+"""q12, processing-time windows: how many bids of each bidder the job took in 10 s of the clock.
 
 Which bids those are is up to the clock. What can be checked is that no bid is missing or twice:
 the counts of a bidder, over all windows, add up to his bids. For that the input must end later than
-the last window (`Streams.linger`), since windows of the clock that are open at the end give nothing.
+the last window (`Streams.linger`): windows of the clock that are open at the end give nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def settled(outputs: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int
     """Bids of each bidder over all windows, of which no two are the same."""
     totals: Counter[int] = Counter()
     windows = set()
-    for bidder, count, start, end in outputs:
+    for bidder, count, start, _ in outputs:
         assert (bidder, start) not in windows, f"two results for {bidder} from {start} on"
         windows.add((bidder, start))
         totals[bidder] += count

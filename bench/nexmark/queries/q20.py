@@ -22,7 +22,7 @@ AUCTION = (
 
 
 class JoinAuction(KeyedCoProcessFunction):
-    """Per auction. Of those in other categories it remembers only that, so no bid waits for them."""
+    """Per auction. Of other categories it remembers only that, so that no bid waits for them."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         kind = Types.PICKLED_BYTE_ARRAY()

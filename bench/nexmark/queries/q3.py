@@ -51,6 +51,6 @@ def build(streams: Streams) -> DataStream:
     people = streams.people("id", "name", "city", "state")
     auctions = streams.auctions("seller", "id", "category")
     offered = auctions.filter(lambda auction: auction[2] == CATEGORY)
-    return people.key_by(lambda p: p[0]).connect(offered.key_by(lambda a: a[0])).process(
-        JoinSellers()
+    return (
+        people.key_by(lambda p: p[0]).connect(offered.key_by(lambda a: a[0])).process(JoinSellers())
     )

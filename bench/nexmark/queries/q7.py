@@ -1,7 +1,7 @@
 """q7, highest bid: the bids with the highest price in every 10 seconds.
 
-All of them if several have it. Taken first within groups of auctions, so that all subtasks share the
-work, then over the groups.
+All of them if several have it. Taken first within groups of auctions, so that all subtasks share
+the work, then over the groups.
 """
 
 from __future__ import annotations

@@ -101,6 +101,13 @@ def is_column(value: Any) -> bool:
     )
 
 
+def extraction(assigner: TimestampAssigner) -> Callable[[Any, int], int]:
+    """What to call for a timestamp: a function that was given as such without a step between."""
+    if isinstance(assigner, _FunctionAssigner):
+        return assigner.function
+    return assigner.extract_timestamp
+
+
 @dataclass(frozen=True)
 class WatermarkStrategy:
     """A kind of watermark, and how a timestamp is found; every ``with_`` gives a new one."""

@@ -7,25 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from penstock.datastream._basic_functions import WrappingFunction
 from penstock.datastream.functions import Function, RuntimeContext, WindowFunction
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-class _Marked:
-    """A record on its way into a common window."""
 
-    __slots__ = ("value",)
+class _Marked(tuple[Any]):
+    """A record on its way into a common window.
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    A tuple, so that it cannot change if the record cannot: such records travel together, others
+    have to be pickled one by one.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, value: Any) -> Self:
+        return tuple.__new__(cls, (value,))
+
+    value = property(itemgetter(0))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.value,)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and bool(other.value == self.value)
+
+    def __ne__(self, other: object) -> bool:  # a tuple has one of its own
+        return not self == other
 
     def __hash__(self) -> int:
         return hash((type(self), self.value))

@@ -28,6 +28,7 @@ from penstock.datastream.window import (
 )
 from penstock.errors import InvalidArgumentError
 from penstock.graph.stream_graph import Node
+from penstock.runtime.codec import constant
 from penstock.runtime.operators.windows import Windowing
 
 WINDOWS = TumblingEventTimeWindows.of(10)
@@ -255,3 +256,10 @@ def test_sessions_need_triggers_that_merge(orders: DataStream) -> None:
     pair = orders.join(orders).where(0).equal_to(0).window(sessions)
     with pytest.raises(InvalidArgumentError, match="can_merge"):
         pair.trigger(NeverTrigger())
+
+
+def test_a_mark_can_change_only_if_its_record_can() -> None:
+    """Else every record of a join would be pickled by itself on its way."""
+    assert constant([First((1, "a")), Second(None)])
+    assert not constant([First([1])])
+    assert pickle.loads(pickle.dumps(First((1, "a")))) == First((1, "a")) != Second((1, "a"))

@@ -17,6 +17,7 @@ from penstock.common.watermark_strategy import (
     TimestampAssigner,
     WatermarkKind,
     WatermarkStrategy,
+    extraction,
 )
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.codec import dump
@@ -269,7 +270,7 @@ def _extractor(assigner: TimestampAssigner | None, scope: KeyScope) -> Callable[
             return scope.timestamp
 
         return given
-    call = assigner.extract_timestamp
+    call = extraction(assigner)
 
     def extract(value: Any) -> int:
         before = scope.timestamp

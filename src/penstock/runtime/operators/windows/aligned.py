@@ -101,13 +101,17 @@ class AlignedWindows(OpenOperator):
             newest: int | None = None
             panes: list[tuple[int, dict[Any, Any]]] = []
             ended: list[int] = []
+            known: dict[int, tuple[list[tuple[int, dict[Any, Any]]], list[int]]] = {}
             try:
                 for value in values:
                     timestamp: Any = scope.timestamp
                     start = timestamp - (timestamp - offset) % slide
                     if start != newest or uneven:
                         newest = start
-                        panes, ended = self._windows_of(timestamp, start)
+                        found = known.get(start)  # out of order, one start alternates with another
+                        if found is None or uneven:
+                            found = known[start] = self._windows_of(timestamp, start)
+                        panes, ended = found
                     key = scope.key
                     for begin, changed in panes:
                         held = changed.get(key)

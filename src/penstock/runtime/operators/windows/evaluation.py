@@ -41,8 +41,9 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         self._current: Any = None
 
     def enter(self, window: Any) -> None:
-        self._current = window
-        self._scope.namespace = window_bytes(window)
+        if window is not self._current:  # it mostly is, for one key after the other
+            self._current = window
+            self._scope.namespace = window_bytes(window)
 
     def window(self) -> Any:
         return self._current

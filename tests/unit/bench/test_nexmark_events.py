@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
-
-sys.path.append(str(Path(__file__).parents[2]))
-
 from bench.nexmark.generator import AUCTION, BID, PERSON, Settings, blocks
 
 _SETTINGS = Settings(events=20_000, rate=1_000, block=6_000)
