@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.driver.seeding import has_begun_from, is_newest_of, snapshot_id
+from penstock.driver.seeding import (
+    has_begun_from,
+    is_newest_of,
+    seed,
+    snapshot_id,
+    without_sources,
+)
+from penstock.errors import CheckpointMismatchError
 from penstock.storage.checkpoint_layout import CheckpointLayout
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.filesystem import LocalFileSystem
@@ -51,3 +58,16 @@ def test_a_job_knows_what_it_began_from_by_its_bytes(tmp_path: Path) -> None:
     assert not has_begun_from(begun, replace(saved, data=b"{ }"))
     assert not has_begun_from(NEWEST, saved)
     assert not has_begun_from(None, saved)
+
+
+def test_a_source_to_be_reset_must_be_known(tmp_path: Path) -> None:
+    log = CheckpointLog(FS, CheckpointLayout(str(tmp_path / "job")))
+    saved = snapshot(tmp_path / "savepoint", replace(NEWEST, savepoint=True))
+    with pytest.raises(CheckpointMismatchError, match="numbres"):
+        seed(log, None, saved, "job", "Job", frozenset({"numbres"}))
+    assert not (tmp_path / "job").exists()
+
+
+def test_rows_that_a_source_has_read_are_forgotten_with_it() -> None:
+    read = replace(NEWEST, rows_read={"anew": 3, "on": 4})
+    assert without_sources(read, frozenset({"anew"})).rows_read == {"on": 4}
