@@ -181,12 +181,16 @@ class VertexTask:
         scope = self._scope
         scope.timestamp = None
         records: Iterable[Any] = values if part == _WHOLE else values[part]
-        if timestamps is not None:
-            records = stamped(timestamps[part], records, scope)
-        if edge in self._selectors:
-            records = _keyed(self._selectors[edge], records, scope)
-        elif self._selectors:
-            scope.key = NO_KEY
+        select = self._selectors.get(edge)
+        if select is None:
+            if self._selectors:
+                scope.key = NO_KEY
+            if timestamps is not None:
+                records = stamped(timestamps[part], records, scope)
+        elif timestamps is None:
+            records = _keyed(select, records, scope)
+        else:
+            records = _keyed_and_stamped(select, timestamps[part], records, scope)
         self._runs[edge](records)
 
     def run_stamped(self, timestamps: list[Any] | None, records: Iterable[Any]) -> None:
@@ -335,5 +339,14 @@ def _has_time(plan: PhysicalPlan, vertex: Vertex) -> bool:
 
 def _keyed(call: Callable[[Any], Any], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:
     for value in values:
+        scope.key = call(value)
+        yield value
+
+
+def _keyed_and_stamped(
+    call: Callable[[Any], Any], timestamps: list[Any], values: Iterable[Any], scope: KeyScope
+) -> Iterator[Any]:
+    """Both in one: a generator less that each record passes through."""
+    for scope.timestamp, value in zip(timestamps, values, strict=True):
         scope.key = call(value)
         yield value

@@ -74,32 +74,37 @@ class ChangeableRecords(Exception):
 class Bucket:
     """The records gathered for one receiver (or for all, when broadcast)."""
 
-    __slots__ = ("add", "events", "receivers", "timestamps", "values")
+    __slots__ = ("add", "events", "keep", "receivers", "stamp", "timestamps", "values")
 
     def __init__(self, receivers: range, stamped: bool) -> None:
         self.receivers = receivers
         self.timestamps: list[Any] | None = [] if stamped else None
         self.values: list[Any] = []
         self.events: list[Event] = []
+        self.keep: Write
+        """Takes a record without its timestamp."""
+        self.stamp: Write | None = None if self.timestamps is None else self.timestamps.append
+        """Takes the timestamp."""
         self.add: Write
+        """Does both."""
 
     def gather(self, scope: KeyScope, freeze: Callable[[Any], bytes] | None) -> None:
         """Set how records are added: as they are, or frozen; with their timestamps or without.
 
         Chosen here once, so that the hot path only calls what was chosen.
         """
-        append, stamps = self.values.append, self.timestamps
+        append, stamp = self.values.append, self.stamp
 
         def add_frozen(value: Any) -> None:
             append(freeze(value))  # type: ignore[misc]
 
-        add = append if freeze is None else add_frozen
+        self.keep = keep = append if freeze is None else add_frozen
 
         def add_stamped(value: Any) -> None:
-            add(value)
-            stamps.append(scope.timestamp)  # type: ignore[union-attr]
+            keep(value)
+            stamp(scope.timestamp)  # type: ignore[misc]
 
-        self.add = add if stamps is None else add_stamped
+        self.add = keep if stamp is None else add_stamped
 
     def clear(self) -> None:
         self.values.clear()
@@ -269,6 +274,7 @@ class EdgeWriter:
         buckets = self._buckets
         max_parallelism, receivers = self._max_parallelism, self._receivers
         routes: dict[Any, Bucket] = {}
+        scope = self._scope
 
         def route(key: Any) -> Bucket:
             call = partitioning.select  # noqa: F841 - by it an error finds its line
@@ -294,9 +300,19 @@ class EdgeWriter:
                     bucket = routes[key]
                 except (KeyError, TypeError):
                     bucket = route(key)
-                bucket.add(value)
+                bucket.keep(value)
 
-        return choose, gather
+        def gather_stamped(values: Iterable[Any]) -> None:
+            for value in values:
+                key = call(value)
+                try:
+                    bucket = routes[key]
+                except (KeyError, TypeError):
+                    bucket = route(key)
+                bucket.keep(value)
+                bucket.stamp(scope.timestamp)  # type: ignore[misc]
+
+        return choose, gather_stamped if self.edge.stamped else gather
 
     def _plainly(self) -> tuple[Choose, WriteRun]:
         choose = self._chooser(self.edge.partitioning)

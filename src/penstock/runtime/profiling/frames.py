@@ -36,7 +36,7 @@ _KINDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("runtime/writers.py", ("_flush", "_flush_halves", "_frozen"), ENCODE),
     ("runtime/writers.py", (), ROUTING),
     ("runtime/stores.py", (), CATCH_UP),
-    ("runtime/vertex_task.py", ("_keyed",), ROUTING),
+    ("runtime/vertex_task.py", ("_keyed", "_keyed_and_stamped"), ROUTING),
     ("runtime/vertex_task.py", ("__init__",), OPENING),
     ("runtime/chain.py", ("compose",), OPENING),
     ("runtime/task_state.py", ("_write_segment", "_write", "make_room"), SEGMENT),
