@@ -25,6 +25,7 @@ class Contender:
 
 BARE = "bare"
 PENSTOCK = "penstock"
+PENSTOCK_FILES = "penstock-files"
 PYFLINK_THREAD = "pyflink-thread"
 PYFLINK_PROCESS = "pyflink-process"
 TRANSFORM = "transform-with-state"
@@ -43,6 +44,9 @@ CONTENDERS = {
     for contender in (
         Contender(BARE, "bare Python loop, 1 core"),
         Contender(PENSTOCK, "Penstock", None, {}, _JVM_SECONDS, files_per_epoch=8),
+        Contender(
+            PENSTOCK_FILES, "Penstock, files read by its tasks", None, {}, _JVM_SECONDS
+        ),
         Contender(
             PENSTOCK_COLUMNAR,
             "Penstock, columnar lane",

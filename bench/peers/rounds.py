@@ -101,7 +101,7 @@ def _measure_one(program: Program, contender: Contender, into: Measured, smoke: 
     except (ContenderFailed, NotInstalled, WrongAnswers) as error:
         into.problem = f"{type(error).__name__}: {error}"
         return
-    into.rows = _rows(program, contender, size, scale)
+    into.rows = result.get("rows") or _rows(program, contender, size, scale)
     if result["seconds"] is None:
         into.problem = "no answer came behind the mark"
         return

@@ -51,6 +51,7 @@ def _calls(bare: str) -> dict[str, str]:
     }
 
 
+_FILES = {who.PENSTOCK_FILES: f"{_ENGINES}.penstock_files:run"}
 _PATHWAY = {who.PATHWAY: f"{_ENGINES}.pathway_table:run"}
 
 
@@ -83,8 +84,12 @@ _STATELESS = Program(
     "map and filter, no state",
     _readings(inputs.STEADY),
     _direct(expected.map_filter),
-    {**_calls("bare:map_filter"), **_PATHWAY},
-    {**_sized(1_000_000, 600_000, 400_000, 40_000), who.PATHWAY: 100_000},
+    {**_calls("bare:map_filter"), **_FILES, **_PATHWAY},
+    {
+        **_sized(1_000_000, 600_000, 400_000, 40_000),
+        who.PENSTOCK_FILES: 900_000,
+        who.PATHWAY: 100_000,
+    },
     _order("programs:map_filter", "amount_in"),
 )
 
@@ -95,11 +100,13 @@ _KEYED_COUNT = Program(
     _direct(expected.keyed_count),
     {
         **_calls("bare:keyed_count"),
+        **_FILES,
         **_PATHWAY,
         who.TRANSFORM: f"{_ENGINES}.spark_state:run",
     },
     {
         **_sized(600_000, 400_000, 150_000, 10_000),
+        who.PENSTOCK_FILES: 600_000,
         who.PATHWAY: 120_000,
         who.TRANSFORM: _SLOW_SPARK,
     },
@@ -109,7 +116,7 @@ _KEYED_COUNT = Program(
         Wanted(who.PYFLINK_PROCESS, 50),
         Wanted(who.TRANSFORM, 8),
         Wanted(who.BYTEWAX_2, 2),
-        Wanted(who.BARE, 1),
+        Wanted(who.BARE, 1, who.PENSTOCK_FILES),
     ),
 )
 

@@ -60,21 +60,31 @@ def run(params: Params) -> Result:
 
 
 def answered(env: Any, answers: Any, params: Params) -> Result:
-    """Run the job whose last stream is `answers`."""
-    ends: list[tuple[float, EpochReport]] = []
-    env.add_epoch_listener(lambda report: ends.append((time.perf_counter(), report)))
-    _, _, weight_of = answers_of(params)
-    answers.add_sink(Answers(weight_of))
-    env.execute(params["program"])
+    """Run the job whose last stream is `answers`, with a batch of Spark's for each epoch."""
+    ends = executed(env, answers, params)
     reports = [report for _, report in ends]
     epochs = sum(report.batch is not None for report in reports)
     wanted = -(-params["files"] // params["files_per_epoch"])
     assert epochs == wanted, f"{epochs} epochs with input instead of {wanted}"
     cold = params["cold_files"] // params["files_per_epoch"]
+    return {**told(reports), "seconds": ends[-1][0] - ends[cold - 1][0]}
+
+
+def executed(env: Any, answers: Any, params: Params) -> list[tuple[float, EpochReport]]:
+    """The end and the report of each epoch."""
+    ends: list[tuple[float, EpochReport]] = []
+    env.add_epoch_listener(lambda report: ends.append((time.perf_counter(), report)))
+    _, _, weight_of = answers_of(params)
+    answers.add_sink(Answers(weight_of))
+    env.execute(params["program"])
+    return ends
+
+
+def told(reports: list[EpochReport]) -> Result:
+    """What was answered in all epochs."""
     return {
-        "outputs": sum(_told(report, _OUTPUTS) for report in reports),
-        "checksum": sum(_told(report, _CHECKSUM) for report in reports),
-        "seconds": ends[-1][0] - ends[cold - 1][0],
+        _OUTPUTS: sum(_told(report, _OUTPUTS) for report in reports),
+        _CHECKSUM: sum(_told(report, _CHECKSUM) for report in reports),
     }
 
 
