@@ -44,9 +44,7 @@ CONTENDERS = {
     for contender in (
         Contender(BARE, "bare Python loop, 1 core"),
         Contender(PENSTOCK, "Penstock", None, {}, _JVM_SECONDS, files_per_epoch=8),
-        Contender(
-            PENSTOCK_FILES, "Penstock, files read by its tasks", None, {}, _JVM_SECONDS
-        ),
+        Contender(PENSTOCK_FILES, "Penstock, files read by its tasks", None, {}, _JVM_SECONDS),
         Contender(
             PENSTOCK_COLUMNAR,
             "Penstock, columnar lane",

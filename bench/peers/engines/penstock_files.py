@@ -1,4 +1,4 @@
-"""Penstock as in `penstock_job`, but its tasks read the files themselves, as other Python engines do.
+"""Penstock as in `penstock_job`, but its tasks read the files themselves, as its Python peers do.
 
 How much an epoch reads is up to Penstock, so the mark is the commit of the first epoch by which all
 cold rows have been read, and the rows behind it are told.
