@@ -1,6 +1,7 @@
 """Settings for all tests."""
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,13 @@ from hypothesis import settings
 # A machine that is busy otherwise is no failure. What is found in CI must be found again there.
 settings.register_profile("penstock", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("penstock")
+
+
+# A worker of xdist has no file, and would pass for a notebook, all of whose directory is the
+# program's: every job would look through all tests and ship them.
+_main = sys.modules["__main__"]
+if getattr(_main, "__file__", None) is None:
+    _main.__file__ = pytest.__file__
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -11,6 +11,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterator
+from functools import lru_cache
 
 # On every worker already, and not to be had twice.
 _EVERYWHERE = frozenset({"penstock", "pyflink", "pyspark"})
@@ -39,7 +40,7 @@ def neighbours() -> list[str]:
         return []
     found: dict[str, str] = {}
     file = getattr(sys.modules.get("__main__"), "__file__", None)
-    named = set(_imported_by(file)) if file is not None else set()
+    named = _imported_by(file) if file is not None else frozenset()
     waiting = [*_loaded_from(directory), *named]
     while waiting:
         name = waiting.pop()
@@ -81,13 +82,27 @@ def _sources(path: str) -> Iterator[str]:
         yield from (os.path.join(parent, file) for file in files if file.endswith(".py"))
 
 
-def _imported_by(path: str) -> Iterator[str]:
+def _imported_by(path: str) -> frozenset[str]:
     """The top-level names of all imports in a file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return frozenset()
+    return _imports_in(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=10_000)
+def _imports_in(path: str, changed: int, size: int) -> frozenset[str]:
+    """The same; a notebook starts many jobs, and parsing a large directory takes seconds."""
     try:
         with open(path, "rb") as file:
             tree = ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
-        return  # Python will say so if it matters
+        return frozenset()  # Python will say so if it matters
+    return frozenset(_imports_of(tree))
+
+
+def _imports_of(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
