@@ -510,6 +510,8 @@ def test_a_checkpoint_of_a_running_job(job: StartJob, tmp_path: Path) -> None:
     await_lines(tmp_path, 10, "first")
     root = str(tmp_path / "checkpoints" / "job")
     second = job(10, {START: root, "penstock.job-id": "other"})
+    # Not before it has begun from there: the first one's next epoch would have the rest.
+    await_true(lambda: any((tmp_path / "checkpoints" / "other" / "epochs").glob("*.json")))
     (tmp_path / "gate").write_text("20")
     rest = sorted(set(expected(range(20))) - set(expected(range(10))))
     await_true(lambda: written(tmp_path / "out") == rest)
