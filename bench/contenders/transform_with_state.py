@@ -27,6 +27,8 @@ _SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Progress of every batch is looked at in the end.
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
 }
 _LOOK_SECONDS: Any = 0.1  # Spark's hint says int
 

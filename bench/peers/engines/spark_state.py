@@ -9,27 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from bench.jobs import MASTER
+from bench.contenders.transform_with_state import tuned_session
 from bench.measure import Params, Result
 from bench.peers.engines.spark_files import frame_of
 from bench.peers.functions import prepared
 
 _STATE = "count_and_sum"
-SETTINGS = {
-    "spark.python.unix.domain.socket.enabled": "true",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Progress of every batch is looked at in the end.
-    "spark.sql.streaming.numRecentProgressUpdates": "100000",
-}
 
 
 class CountOfKey(StatefulProcessor):
@@ -54,7 +43,7 @@ class CountOfKey(StatefulProcessor):
 
 
 def run(params: Params) -> Result:
-    spark = session()
+    spark = tuned_session()
     counts = (
         frame_of(spark, params, "readings")
         .groupBy("id")
@@ -74,13 +63,6 @@ def run(params: Params) -> Result:
         "final": stored.select(F.sum("value.count")).first()[0],
         "seconds": seconds_of(query.recentProgress, params),
     }
-
-
-def session() -> SparkSession:
-    builder = SparkSession.builder.master(MASTER).appName("bench")
-    for key, value in SETTINGS.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
 
 
 def seconds_of(batches: list[Any], params: Params) -> float:

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
+from bench.contenders.transform_with_state import tuned_session
 from bench.measure import Params, Result
 from bench.peers.engines.orders import paths_in
-from bench.peers.engines.spark_state import seconds_of, session
+from bench.peers.engines.spark_state import seconds_of
 from bench.peers.functions import OUT_OF_ORDER_MILLIS, SIZE_MILLIS
 
 _END = "end of input"
@@ -20,7 +21,7 @@ _MUCH_LATER = 3_600_000
 
 def run(params: Params) -> Result:
     """Windows are emitted once, when they are complete. Answers are added up as they leave."""
-    spark = session()
+    spark = tuned_session()
     files = (
         spark.readStream.schema(params["schemas"]["readings"])
         .option("maxFilesPerTrigger", params["files_per_epoch"])
