@@ -76,6 +76,8 @@ def executed(env: Any, answers: Any, params: Params) -> list[tuple[float, EpochR
     env.add_epoch_listener(lambda report: ends.append((time.perf_counter(), report)))
     _, _, weight_of = answers_of(params)
     answers.add_sink(Answers(weight_of))
+    if params.get("columnar"):
+        assert "partial results merged" in env.explain(), "the columnar lane is not taken"
     env.execute(params["program"])
     return ends
 

@@ -5,7 +5,8 @@ Each takes the streams of rows by name and gives the stream of answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import Any
 
 from pyflink.common import Duration, Time, Types, WatermarkStrategy
@@ -15,6 +16,7 @@ from pyflink.datastream.functions import (
     AggregateFunction,
     KeyedProcessFunction,
     MapFunction,
+    ProcessWindowFunction,
     RuntimeContext,
 )
 from pyflink.datastream.state import ValueStateDescriptor
@@ -43,6 +45,7 @@ READING = Types.TUPLE([Types.STRING(), Types.LONG(), Types.DOUBLE()])
 """Declared, since PyFlink is slower with pickled records."""
 COUNT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 AVERAGE = Types.PICKLED_BYTE_ARRAY()
+_SESSIONS = EventTimeSessionWindows.with_gap(Time.milliseconds(GAP_MILLIS))
 
 
 class Prepare(MapFunction):
@@ -119,16 +122,20 @@ def word_of(pair: Any) -> str:
     return pair[0]
 
 
-def _windowed(rows: dict[str, DataStream], assigner: Any) -> DataStream:
-    return (
-        timed(rows["readings"])
-        .key_by(sensor_of, key_type=Types.STRING())
-        .window(assigner)
-        .aggregate(
-            CountAndAverage(),
-            accumulator_type=Types.PICKLED_BYTE_ARRAY(),
-            output_type=AVERAGE,
-        )
+class WholeSession(ProcessWindowFunction):
+    def process(
+        self, key: str, context: ProcessWindowFunction.Context, elements: Iterable[Any]
+    ) -> Iterator[Any]:
+        yield average_of(reduce(added, elements, nothing_yet()))
+
+
+def _windowed(rows: dict[str, DataStream], assigner: Any) -> Any:
+    return timed(rows["readings"]).key_by(sensor_of, key_type=Types.STRING()).window(assigner)
+
+
+def _averaged(rows: dict[str, DataStream], assigner: Any) -> DataStream:
+    return _windowed(rows, assigner).aggregate(
+        CountAndAverage(), accumulator_type=Types.PICKLED_BYTE_ARRAY(), output_type=AVERAGE
     )
 
 
@@ -141,13 +148,17 @@ def timed(rows: DataStream) -> DataStream:
 
 
 def tumbling(rows: dict[str, DataStream]) -> DataStream:
-    return _windowed(rows, TumblingEventTimeWindows.of(Time.milliseconds(SIZE_MILLIS)))
+    return _averaged(rows, TumblingEventTimeWindows.of(Time.milliseconds(SIZE_MILLIS)))
 
 
 def sliding(rows: dict[str, DataStream]) -> DataStream:
     size, slide = Time.milliseconds(SIZE_MILLIS), Time.milliseconds(SLIDE_MILLIS)
-    return _windowed(rows, SlidingEventTimeWindows.of(size, slide))
+    return _averaged(rows, SlidingEventTimeWindows.of(size, slide))
 
 
 def sessions(rows: dict[str, DataStream]) -> DataStream:
-    return _windowed(rows, EventTimeSessionWindows.with_gap(Time.milliseconds(GAP_MILLIS)))
+    return _averaged(rows, _SESSIONS)
+
+
+def sessions_by_process(rows: dict[str, DataStream]) -> DataStream:
+    return _windowed(rows, _SESSIONS).process(WholeSession(), output_type=AVERAGE)
