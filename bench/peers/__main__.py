@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -11,41 +12,57 @@ from rich.console import Console
 from bench import machine
 from bench.measure import median
 from bench.peers import plots, tables
-from bench.peers.contenders import BARE, CONTENDERS, PENSTOCK, PENSTOCK_COLUMNAR
+from bench.peers.contenders import (
+    BARE,
+    CONTENDERS,
+    PENSTOCK,
+    PENSTOCK_COLUMNAR,
+    PENSTOCK_FILES,
+)
 from bench.peers.environments import NotInstalled, python_of, versions_in
 from bench.peers.program import Program
 from bench.peers.programs import all_programs
 from bench.peers.rounds import Found, Measured, measure
+from bench.peers.tables import Section
 
-_RESULTS = Path(__file__).resolve().parent.parent / "results"
+_ROOT = Path(__file__).resolve().parents[2]
+_RESULTS = _ROOT / "bench" / "results"
+_SMOKE = _ROOT / ".bench" / "smoke"
 _PACKAGES = {
     "pyflink": "apache-flink",
     "bytewax": "bytewax",
     "pathway": "pathway",
 }
-_KINDS = {PENSTOCK: "ours", PENSTOCK_COLUMNAR: "ours", BARE: "limit"}
+_OURS = (PENSTOCK, PENSTOCK_COLUMNAR, PENSTOCK_FILES)
+_KINDS = {**dict.fromkeys(_OURS, "ours"), BARE: "limit"}
 
 
 def main(arguments: list[str] | None = None) -> int:
     known = all_programs()
     args = _parser(list(known)).parse_args(arguments)
     console = Console()
+    if args.smoke:
+        known = {name: replace(program, goals=()) for name, program in known.items()}
     programs = [known[name] for name in args.programs or known]
     names = args.contenders or list(CONTENDERS)
     about = {**machine.describe(), **_versions(console, names)}
     size = "smoke: the rates mean nothing" if args.smoke else f"{args.rounds} rounds"
     rounds = 1 if args.smoke else args.rounds
+    out = args.out or (_SMOKE if args.smoke else _RESULTS)
+    sections = tables.earlier(out)
 
     def save(found: Found) -> None:
-        tables.write(args.out, about, programs, found, size)
-        _plot(args.out, programs, found)
+        """Those of programs that were not asked for stay as they were."""
+        sections.update((name, Section(about, size, here)) for name, here in found.items())
+        tables.write(out, known.values(), sections)
+        _plot(out, programs, found)
 
     def say(text: str) -> None:
         console.print(text, style="dim", highlight=False)
 
     found = measure(programs, names, rounds, args.smoke, say, save)
-    save(found)
-    _show(console, programs, found)
+    _show(console, programs, sections)
+    console.print(f"\nwritten to {out}", highlight=False)
     return (
         1 if any(_failed(measured) for here in found.values() for measured in here.values()) else 0
     )
@@ -84,14 +101,15 @@ def _plot(directory: Path, programs: list[Program], found: Found) -> None:
             (directory / f"peers-{program.name}.svg").write_text(text)
 
 
-def _show(console: Console, programs: list[Program], found: Found) -> None:
+def _show(console: Console, programs: list[Program], sections: dict[str, Section]) -> None:
     for program in programs:
-        for name, measured in found[program.name].items():
+        section = sections[program.name]
+        for name, measured in section.found.items():
             rate = f"{median(measured.rates):>12,.0f} /s" if measured.rates else " " * 15
             console.print(f"{program.name:<16}{name:<22}{rate}", highlight=False)
             if measured.problem:
                 console.print(f"  [red]{measured.problem}[/red]", highlight=False, markup=True)
-        for goal in tables.goals_of(program, found):
+        for goal in tables.goals_of(program, section):
             style = "green" if goal.met else "red"
             console.print(
                 f"  [{style}]{goal.what}: {goal.measured:.2f} (goal {goal.limit:g})[/{style}]"
@@ -111,7 +129,7 @@ def _parser(programs: list[str]) -> argparse.ArgumentParser:
     parser.add_argument(
         "--smoke", action="store_true", help="hardly any input: only whether answers are right"
     )
-    parser.add_argument("--out", type=Path, default=_RESULTS, help="where results are written")
+    parser.add_argument("--out", type=Path, help="where results are written (bench/results)")
     return parser
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ from bench.measure import Goal, median
 from bench.peers.contenders import CONTENDERS, PENSTOCK
 from bench.peers.program import Program
 from bench.peers.ratios import compared, goals
-from bench.peers.rounds import Found, Measured
+from bench.peers.rounds import Measured
 
+_DATA = "peers.json"
 _HOW = """\
 Read the ratios, not the rates: all contenders ran in turn on this machine, each in a process of its
 own. A ratio is the median over the rounds of Penstock's rate divided by the contender's; above 1
@@ -23,45 +24,68 @@ direct computation, or there is no rate. Penstock and the two of Spark make ever
 other peers run without checkpoints, which is their quickest."""
 
 
-def write(
-    directory: Path, about: dict[str, str], programs: Sequence[Program], found: Found, size: str
-) -> None:
+@dataclass(frozen=True)
+class Section:
+    """What was found of one program, and how: programs may be run on different days."""
+
+    about: dict[str, str]
+    size: str
+    found: dict[str, Measured]
+
+    @property
+    def rates(self) -> dict[str, list[float]]:
+        return {name: measured.rates for name, measured in self.found.items()}
+
+
+def write(directory: Path, programs: Iterable[Program], sections: dict[str, Section]) -> None:
     """``peers.md`` and ``peers.json``."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "peers.md").write_text(markdown(about, programs, found, size))
-    (directory / "peers.json").write_text(json.dumps(as_data(about, found, size), indent=1) + "\n")
+    (directory / "peers.md").write_text(markdown(programs, sections))
+    (directory / _DATA).write_text(json.dumps(_as_data(sections), indent=1) + "\n")
 
 
-def as_data(about: dict[str, str], found: Found, size: str) -> dict[str, Any]:
+def earlier(directory: Path) -> dict[str, Section]:
+    """What runs of before have left there."""
+    path = directory / _DATA
+    if not path.exists():
+        return {}
     return {
-        "about": about,
-        "size": size,
-        "programs": {
-            program: {
-                "ratios": asdict(compared(PENSTOCK, _rates(here))),
-                "contenders": {name: asdict(measured) for name, measured in here.items()},
-            }
-            for program, here in found.items()
-        },
+        program: Section(
+            data["about"],
+            data["size"],
+            {name: Measured(**measured) for name, measured in data["contenders"].items()},
+        )
+        for program, data in json.loads(path.read_text()).items()
     }
 
 
-def markdown(about: dict[str, str], programs: Sequence[Program], found: Found, size: str) -> str:
-    facts = ", ".join(f"{key} {value}" for key, value in about.items())
-    lines = ["# Penstock and its peers", "", f"Size: {size}. {facts}.", "", _HOW, ""]
-    every_goal = [goal for program in programs for goal in goals_of(program, found)]
+def _as_data(sections: dict[str, Section]) -> dict[str, Any]:
+    return {
+        program: {
+            "about": section.about,
+            "size": section.size,
+            "ratios": asdict(compared(PENSTOCK, section.rates)),
+            "contenders": {name: asdict(measured) for name, measured in section.found.items()},
+        }
+        for program, section in sections.items()
+    }
+
+
+def markdown(programs: Iterable[Program], sections: dict[str, Section]) -> str:
+    lines = ["# Penstock and its peers", "", _HOW, ""]
+    there = [program for program in programs if program.name in sections]
+    every_goal = [goal for program in there for goal in goals_of(program, sections[program.name])]
     if every_goal:
         lines += ["## Goals", "", "| ratio | measured | goal | |", "|:--|--:|--:|:--|"]
         lines += [_goal_row(goal) for goal in every_goal]
         lines.append("")
-    for program in programs:
-        if program.name in found:
-            lines += _section(program, found[program.name])
+    for program in there:
+        lines += _section(program, sections[program.name])
     return "\n".join(lines)
 
 
-def goals_of(program: Program, found: Found) -> list[Goal]:
-    return goals(program.name, program.goals, _rates(found.get(program.name, {})))
+def goals_of(program: Program, section: Section) -> list[Goal]:
+    return goals(program.name, program.goals, section.rates)
 
 
 def _goal_row(goal: Goal) -> str:
@@ -69,8 +93,8 @@ def _goal_row(goal: Goal) -> str:
     return f"| {goal.what} | {_number(goal.measured)} | ≥ {_number(goal.limit)} | {verdict} |"
 
 
-def _section(program: Program, here: dict[str, Measured]) -> list[str]:
-    ratios = compared(PENSTOCK, _rates(here))
+def _section(program: Program, section: Section) -> list[str]:
+    ratios = compared(PENSTOCK, section.rates)
     lines = [
         f"## {program.name}: {program.title}",
         "",
@@ -80,7 +104,7 @@ def _section(program: Program, here: dict[str, Measured]) -> list[str]:
         "|:--|--:|--:|--:|--:|--:|",
     ]
     problems = []
-    for name, measured in here.items():
+    for name, measured in section.found.items():
         title = CONTENDERS[name].title
         if measured.problem:
             problems.append(f"- {title}: {_in_short(measured.problem)}")
@@ -93,11 +117,8 @@ def _section(program: Program, here: dict[str, Measured]) -> list[str]:
         rate = f"{median(measured.rates):,.0f}"
         runs = str(len(measured.rates))
         lines.append(f"| {title} | {ratio} | {spread} | {rate} | {measured.rows:,} | {runs} |")
-    return [*lines, "", *problems, *([""] if problems else [])]
-
-
-def _rates(here: dict[str, Measured]) -> dict[str, list[float]]:
-    return {name: measured.rates for name, measured in here.items()}
+    facts = ", ".join(f"{key} {value}" for key, value in section.about.items())
+    return [*lines, "", *problems, *([""] if problems else []), f"{section.size}; {facts}.", ""]
 
 
 def _number(value: float) -> str:

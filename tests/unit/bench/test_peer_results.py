@@ -19,30 +19,38 @@ _PROGRAM = Program(
     {},
     goals=(Wanted("bytewax-2", 2), Wanted("bare", 1)),
 )
-_FOUND = {
-    "count": {
+_SECTION = tables.Section(
+    {"cores": "2"},
+    "2 rounds",
+    {
         "bare": Measured(1000, [200.0, 100.0]),
         "penstock": Measured(1000, [100.0, 80.0]),
         "bytewax-2": Measured(1000, [25.0, 20.0]),
         "pyflink-thread": Measured(problem="NotInstalled: failed\nmuch more\nno such package"),
-    }
-}
+    },
+)
 
 
 def test_the_table_has_ratios_goals_and_who_failed() -> None:
-    text = tables.markdown({"cores": "2"}, [_PROGRAM], _FOUND, "2 rounds")
+    text = tables.markdown([_PROGRAM], {"count": _SECTION})
     assert "| count: penstock / bytewax-2 | 4 | ≥ 2 | met |" in text
     assert "| count: penstock / bare | 0.65 | ≥ 1 | **not met** |" in text
     assert "| Bytewax, 2 processes | 4 | 4–4 | 22 | 1,000 | 2 |" in text
     assert "- PyFlink, thread mode: NotInstalled: failed … no such package\n" in text
-    assert "cores 2" in text
+    assert "2 rounds; cores 2." in text
 
 
 def test_the_data_has_every_run(tmp_path: Path) -> None:
-    tables.write(tmp_path, {}, [_PROGRAM], _FOUND, "2 rounds")
-    data = json.loads((tmp_path / "peers.json").read_text())["programs"]["count"]
+    tables.write(tmp_path, [_PROGRAM], {"count": _SECTION})
+    data = json.loads((tmp_path / "peers.json").read_text())["count"]
     assert data["contenders"]["bare"]["rates"] == [200.0, 100.0]
     assert data["ratios"]["by"]["bytewax-2"] == 4
+
+
+def test_what_an_earlier_run_found_is_there_for_the_next(tmp_path: Path) -> None:
+    assert tables.earlier(tmp_path) == {}
+    tables.write(tmp_path, [_PROGRAM], {"count": _SECTION})
+    assert tables.earlier(tmp_path) == {"count": _SECTION}
 
 
 def test_in_a_plot_the_same_factor_is_the_same_length() -> None:
