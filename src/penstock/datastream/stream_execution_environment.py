@@ -43,7 +43,7 @@ from penstock.datastream.spark_interface import (
 )
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.datastream.utils import ResultTypeQueryable
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.driver.job import Job
 from penstock.driver.running_job import RunningJob
 from penstock.errors import InvalidArgumentError, InvalidProgramError
