@@ -16,7 +16,7 @@ from bench.functions import CountAndSum, CountingSink, Reading, sensor_of
 from bench.jobs import PARALLELISM, environment, session
 from bench.measure import Goal, Options, Params, Report, Result, median, run
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 
 _RECORDS = 100
 _SENSORS = 50

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.measure import Params, Result
 from bench.processes import cpu_seconds
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 
 
 def timed(env: Any, name: str, params: Params, records_of: Callable[[EpochReport], int]) -> Result:

@@ -16,7 +16,7 @@ from bench.paced import ARRIVED, CREATED, AgeSink, PacedSource
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions import KeyedProcessFunction, RuntimeContext
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 
 _SENSORS = 10_000
 _RATES = (1_000, 10_000, 100_000)

@@ -26,7 +26,7 @@ from bench.measure import (
 )
 from bench.touches import touching_job
 from penstock.common.job_client import JobClient
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 
 _MIB = 1 << 20
 _OTHER_PARALLELISMS = (5, 1)

@@ -28,7 +28,7 @@ from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrat
 from penstock.datastream.functions import AggregateFunction, KeyedProcessFunction, RuntimeContext
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.driver.spark_session import spark_session
 
 WINDOW_MILLIS = 60_000

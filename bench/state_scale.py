@@ -10,7 +10,7 @@ from bench.jobs import session
 from bench.measure import Goal, Options, Params, Report, Result, median, run
 from bench.processes import bytes_written, watched_memory
 from bench.touches import touching_job
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 
 _BACKENDS = ("hashmap", "rocksdb")
 _MIB = 1 << 20

@@ -11,7 +11,7 @@ from bench.jobs import session
 from bench.measure import Goal, Options, Params, Report, Result, median, run
 from bench.processes import cpu_seconds
 from bench.timer_job import FIRE, NOTHING_DUE, REGISTER, STEPS, timer_job
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 
 _BACKENDS = ("hashmap", "rocksdb")
 _LIMIT = 3.0

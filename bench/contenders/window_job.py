@@ -29,7 +29,7 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 
 _LATE = "numLateRecordsDropped"
 _SIZE = Duration.of_millis(SIZE_MILLIS)

@@ -396,8 +396,9 @@ MAX_RECORDS_PER_EPOCH = _optional(
     "penstock.source.max-records-per-epoch",
     _INT,
     int,
-    "Records that each subtask of a source gives to one epoch at most. Unset, 5,000,000 if the "
-    "length of epochs is adapted, else 500,000.",
+    "Records that each subtask of each Python source gives to one epoch at most, shared among the "
+    "splits that it reads: one from each at least. Unset, 5,000,000 if the length of epochs is "
+    "adapted, else 500,000.",
 )
 ITERATION_WARN_AFTER_TURNS = _option(
     "penstock.iteration.warn-after-turns",

@@ -29,7 +29,7 @@ LAYERS = [
      "penstock.datastream.data_stream_sink", "penstock.datastream._operator_settings",
      "penstock.datastream._environment_settings", "penstock.datastream._dependency_settings",
      "penstock.datastream._stream_arguments", "penstock.datastream._side_arguments",
-     "penstock.datastream.spark_interface",
+     "penstock.datastream._stream_ends", "penstock.datastream.spark_interface",
      "penstock.datastream._rolling_aggregates", "penstock.datastream._columns",
      "penstock.datastream.aggregates",
      "penstock.datastream.windowed_stream", "penstock.datastream.joined_streams",

@@ -36,7 +36,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.errors import CheckpointMismatchError, UnsupportedFeatureError
 from penstock.testing import ScriptedSource
 

@@ -17,7 +17,7 @@ import pytest
 from penstock.common.time import Time
 from penstock.datastream import AsyncDataStream, AsyncFunction
 from penstock.datastream.connectors.datagen import DataGeneratorSource
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.errors import UserFunctionError
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"

@@ -11,7 +11,7 @@ import pytest
 from penstock.common import Configuration
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.errors import EngineError, UserFunctionError
 from penstock.testing import ScriptedSource
 

@@ -15,7 +15,7 @@ from penstock.datastream.connectors.base import (
     SourceReader,
     Split,
 )
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.errors import InvalidArgumentError
 
 

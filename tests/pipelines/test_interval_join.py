@@ -25,7 +25,7 @@ from penstock.datastream import (
     ProcessJoinFunction,
     StreamExecutionEnvironment,
 )
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.errors import InvalidArgumentError, UserFunctionError
 from penstock.testing import ScriptedSource
 

@@ -20,7 +20,7 @@ from penstock.datastream.connectors.base import (
 )
 from penstock.datastream.connectors.datagen import DataGeneratorSource
 from penstock.driver import job
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.errors import CheckpointUnwritableError
 from penstock.storage.checkpoint_log import CheckpointLog
 

@@ -16,7 +16,7 @@ import pytest
 from penstock.common import Duration
 from penstock.datastream import DataStream, MapFunction
 from penstock.datastream.functions import JoinFunction
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.errors import InvalidArgumentError, SideInputError, UserFunctionError
 from penstock.testing import ScriptedSource
 

@@ -16,7 +16,7 @@ from bench.peers.engines.orders import answers_of, called
 from bench.peers.engines.spark_files import frame_of
 from penstock import compat
 from penstock.datastream.functions import RuntimeContext, SinkFunction
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 
 compat.install()
 

@@ -26,12 +26,7 @@ from penstock.datastream._stream_arguments import (
     selector_of,
     time_assigner,
 )
-from penstock.datastream.closeable_iterator import CloseableIterator
-from penstock.datastream.connectors._file_sink import StreamingFileSink
-from penstock.datastream.connectors.base import Sink, SupportsPreprocessing
-from penstock.datastream.connectors.collect_sink import CollectSink
-from penstock.datastream.connectors.print_sink import PrintSink
-from penstock.datastream.data_stream_sink import DataStreamSink
+from penstock.datastream._stream_ends import StreamEnds
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -41,7 +36,6 @@ from penstock.datastream.functions import (
     OutputSelector,
     Partitioner,
     ProcessFunction,
-    SinkFunction,
 )
 from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from penstock.datastream.output_tag import OutputTag
@@ -68,11 +62,10 @@ from penstock.refusals import JavaHandle, refusing
 from penstock.runtime.fields import getter, tuple_getter
 from penstock.runtime.operators.lookup import Lookup
 from penstock.runtime.operators.process import Process
-from penstock.runtime.operators.sinks import CallSink, WriteSink
 from penstock.runtime.operators.stateless import Filter, FlatMap, Map
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
     from penstock.common.execution_config import ExecutionConfig
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -95,7 +88,7 @@ Selector = Callable[[Any], Any] | KeySelector | int | str | Iterable[Any]
         ),
     }
 )
-class DataStream(OperatorSettings, OldStreamMethods):
+class DataStream(StreamEnds, OperatorSettings, OldStreamMethods):
     """A stream of records. Immutable: every method leaves it as it is and returns another."""
 
     _j_data_stream = JavaHandle("to_spark() gives a DataFrame of a bounded stream")
@@ -449,75 +442,9 @@ class DataStream(OperatorSettings, OldStreamMethods):
             replace(edge, partitioning=partitioning, location=here) for edge in self._edges
         )
 
-    # Sinks
-
-    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Call a function with every record; again with some after a failure."""
-        if isinstance(sink_func, StreamingFileSink):
-            return self.sink_to(sink_func.sink)
-        function = instance_of("add_sink", (SinkFunction,), sink_func)
-        return self._end("Sink: Unnamed", CallSink(function))
-
-    def sink_to(self, sink: Sink) -> DataStreamSink:
-        """Write with a sink that takes part in checkpoints."""
-        checked = instance_of("sink_to", (Sink,), sink)
-        transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
-        prepared: DataStream = self if transformer is None else transformer.apply(self)
-        return prepared._end("Sink: Writer", WriteSink(checked.for_type(prepared._type)))
-
-    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print every record on the driver's standard output.
-
-        As in PyFlink: a record of a declared type in Java's way, any other as Python has it.
-        """
-        if not isinstance(sink_identifier, str | None):
-            raise InvalidArgumentError.of("a sink identifier", "a string", sink_identifier)
-        # What was not printed when the driver died has lost its terminal too.
-        sink = PrintSink(sink_identifier, self._type)
-        return self._end("Sink: Print", WriteSink(sink, durable=False))
-
-    def _end(self, name: str, operator: Any, **settings: Any) -> DataStreamSink:
-        node = self._add(name, operator, is_sink=True, **settings)
-        return DataStreamSink(self._env, node.id)
-
-    @overload
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: None = None
-    ) -> CloseableIterator: ...
-
-    @overload
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, *, limit: int
-    ) -> list[Any]: ...
-
-    @overload
-    def execute_and_collect(
-        self, job_execution_name: str | None, limit: int | None
-    ) -> CloseableIterator | list[Any]: ...
-
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator | list[Any]:
-        """Run the job; its records as they come, or a list of at most `limit` of them."""
-        if limit is not None and (not isinstance(limit, int) or limit < 1):
-            raise InvalidArgumentError.of("limit", "a positive int or None", limit)
-        collected = self._collectable()
-        operator = WriteSink(CollectSink(), durable=False)
-        sink = collected._end("Sink: Collect", operator, helper=True)
-        return self._env._collect(sink._node_id, job_name=job_execution_name, limit=limit)
-
-    def _collectable(self) -> DataStream:
-        """What `execute_and_collect` gives of this stream."""
-        return self
-
     def cache(self) -> CachedDataStream:
         """Accepted and without effect: each job computes it; to_spark().cache() would keep it."""
         return CachedDataStream(self._env, self._edges, self._type)
-
-    def to_spark(self, schema: Any = None) -> DataFrame:
-        """Run the job, whose sources must be bounded; its records as a Spark DataFrame."""
-        frame: DataFrame = self._env._to_spark(self, schema)
-        return frame
 
 
 def _pair(record: Any, row: Any) -> tuple[Any, Any]:

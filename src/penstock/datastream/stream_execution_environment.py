@@ -23,6 +23,7 @@ from penstock.datastream._data_stream import DataStream
 from penstock.datastream._environment_settings import REFUSED, EnvironmentSettings
 from penstock.datastream._side_arguments import side_input_of
 from penstock.datastream._stream_arguments import time_assigner
+from penstock.datastream._stream_ends import StreamEnds
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.closeable_iterator import CloseableIterator
@@ -43,7 +44,7 @@ from penstock.datastream.spark_interface import (
 )
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.datastream.utils import ResultTypeQueryable
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.driver.job import Job
 from penstock.driver.running_job import RunningJob
 from penstock.errors import InvalidArgumentError, InvalidProgramError
@@ -440,7 +441,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         with iterator:
             return list(islice(iterator, limit))
 
-    def _to_spark(self, stream: DataStream, schema: Any) -> Any:
+    def _to_spark(self, stream: StreamEnds, schema: Any) -> Any:
         """Run the program; what reaches the stream's end as a DataFrame."""
         if schema is None:
             values = list(stream.execute_and_collect())

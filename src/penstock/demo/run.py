@@ -23,7 +23,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.demo.board import BOARDS, Board
 from penstock.demo.display import live_view, plain_line
 from penstock.demo.job import SOURCE_UID, build
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.driver.running_job import RunningJob
 from penstock.errors import CheckpointError, JobCancelledError
 from penstock.storage.checkpoint_layout import CheckpointLayout, parse_state_file

@@ -28,7 +28,7 @@ from concurrent.futures import wait as wait_for
 from typing import Any, Protocol
 
 from penstock.common.job_status import JobStatus
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.driver.registry import make_private
 from penstock.errors import CheckpointError, InvalidArgumentError
 

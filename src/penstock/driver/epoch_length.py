@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import statistics
 from collections import deque
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+
+from penstock.driver.epoch_cost import EpochCost
 
 _REMEMBERED = 5
 """Fixed costs that the usual one is found among."""
@@ -41,28 +42,6 @@ class LengthPolicy:
         length = max(fixed / self.fixed_share, _SHORTEST_SECONDS)
         # At least a third of the fixed cost, however short it shall be: else nothing gets done.
         return max(min(length, self.longest_seconds) - fixed, fixed / 3, 0.01)
-
-
-@dataclass(frozen=True)
-class EpochCost:
-    """What an epoch took, and whether there was more to read."""
-
-    seconds: float
-    """From the end of the epoch before to its own, without pauses that were asked for."""
-    working: float
-    """Of these, the time in which tasks worked on records."""
-    records: int
-    """The most that one subtask of a source has read."""
-    cut_off: bool
-    """Whether a source was stopped by the limit, not by its end."""
-
-    @property
-    def fixed(self) -> float:
-        return max(0.0, self.seconds - self.working)
-
-    @property
-    def fixed_share(self) -> float:
-        return self.fixed / self.seconds if self.seconds > 0 else 0.0
 
 
 def next_limit(limit: int, cost: EpochCost, work_seconds: float, policy: LengthPolicy) -> int:
@@ -96,9 +75,3 @@ class EpochLength:
         """An epoch has been committed."""
         self._fixed.append(cost.fixed)
         self.records = next_limit(self.records, cost, self.seconds, self._policy)
-
-
-def working_seconds(levels: Iterable[Collection[float]], slots: int) -> float:
-    """How long tasks worked, of which each level has some that run side by side as far as there
-    are slots, and one level after the other."""
-    return sum(max(*tasks, sum(tasks) / slots) for tasks in levels if tasks)

@@ -6,41 +6,32 @@ point; what comes after it is repeated after a crash, what comes before is done 
 
 from __future__ import annotations
 
-import base64
 import logging
-import math
 import pickle
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.driver.acceptance import judge
 from penstock.driver.committers import Prepared, prepared_by, stored_in
-from penstock.driver.epoch_length import EpochCost, EpochLength, working_seconds
-from penstock.driver.iterations import Iterations, LoopReport
-from penstock.driver.side_inputs import SideInputs, SideInputStatus
+from penstock.driver.epoch_cost import EpochCost, cost_of
+from penstock.driver.epoch_length import EpochLength
+from penstock.driver.epoch_manifest import manifest_of
+from penstock.driver.epoch_report import EpochReport, report_of
+from penstock.driver.iterations import Iterations
+from penstock.driver.side_inputs import SideInputs
+from penstock.driver.source_progress import SourceProgress, positions_to_tell, splits_to_tell
 from penstock.driver.source_time import SourceTime
 from penstock.driver.splits import SplitDiscovery
-from penstock.driver.type_changes import merged_types, untold
+from penstock.driver.type_changes import untold
 from penstock.errors import CheckpointMismatchError, EngineError, LeaseHeldError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
-from penstock.runtime.operators.sinks import WriteSink
-from penstock.runtime.operators.sources import PythonSource, SparkSource
-from penstock.runtime.physical import PhysicalOperator, PhysicalPlan
-from penstock.runtime.watermarks import MIN_TIMESTAMP
-from penstock.state.redistribution import as_text
+from penstock.runtime.physical import PhysicalPlan
 from penstock.storage.checkpoint_log import CheckpointLog
 from penstock.storage.crash_points import reach
-from penstock.storage.file_info import FileInfo
-from penstock.storage.manifest import (
-    Manifest,
-    SourceState,
-    SparkSourceName,
-    SubtaskState,
-    VertexState,
-)
+from penstock.storage.manifest import Manifest, SparkSourceName
 
 _log = logging.getLogger(__name__)
 
@@ -51,39 +42,6 @@ Execute = Callable[[EpochOrder], list[Acknowledgement]]
 
 class RunAgain(Exception):
     """The epoch was not accepted through no fault of the program: run it again from its base."""
-
-
-@dataclass(frozen=True)
-class EpochReport:
-    """What an epoch did, for whoever watches."""
-
-    epoch: int
-    seconds: float
-    records_in: Mapping[str, int]
-    records_out: Mapping[str, int]
-    state_bytes: int
-    """Bytes of state written by this epoch."""
-    state_rows: int
-    final: bool
-    batch: int | None
-    metrics: Mapping[str, list[Any]] = field(default_factory=dict)
-    seconds_by_step: Mapping[str, float] = field(default_factory=dict)
-    watermarks: Mapping[str, int] = field(default_factory=dict)
-    """Operator uid → how far its slowest subtask is in event time; absent before a watermark."""
-    side_inputs: Mapping[str, SideInputStatus] = field(default_factory=dict)
-    """Rows and age of each side input, by name."""
-    loops: Mapping[str, LoopReport] = field(default_factory=dict)
-    """Uid of each iteration → what is in its loop."""
-    restored_bytes: int = 0
-    """Bytes of checkpoint files that tasks read, to bring their stores to the epoch's base."""
-    cost: EpochCost | None = None
-    """What it took in all, and how much of that was work on records."""
-    record_limit: int | None = None
-    """What a subtask of a Python source might read, if that is adapted."""
-
-    @property
-    def idle(self) -> bool:
-        return not any(self.records_in.values())
 
 
 class EpochLoop:
@@ -119,7 +77,7 @@ class EpochLoop:
         self._checkpointed = float("-inf")
         # What was prepared and could not be committed; unknown until the base has been seen to.
         self._uncommitted: Prepared | None = {} if base is None else None
-        self._splits = SplitDiscovery(plan, log.fs, log.layout)
+        self._progress = SourceProgress(plan, SplitDiscovery(plan, log.fs, log.layout))
         self._time = SourceTime(plan)
         self._side_inputs = side_inputs or SideInputs((), log.fs, log.layout.side_inputs, 0)
         self._iterations = Iterations(plan, warn_after_turns)
@@ -184,11 +142,7 @@ class EpochLoop:
 
     def exhausted(self) -> bool:
         """Whether every Python source has been read to its end."""
-        return all(
-            self._read_to_its_end(vertex.operators[0])
-            for vertex in self.plan.vertices
-            if isinstance(vertex.operators[0].operator, PythonSource)
-        )
+        return self._progress.exhausted(self.base)
 
     def at_end(self) -> bool:
         """Whether the next epoch may be the last: nothing is to be read, nothing in a loop."""
@@ -198,21 +152,6 @@ class EpochLoop:
     def looping(self) -> bool:
         """Whether records are in a loop, which the next epoch has to work on."""
         return self.base is not None and bool(self.base.loops)
-
-    def _read_to_its_end(self, head: PhysicalOperator) -> bool:
-        if not head.operator.bounded or head.uid in self._splits.more_to_come():
-            return False
-        planned = (split.split_id for split in self.plan.splits[head.uid])
-        known = (*planned, *self._splits.found().get(head.uid, ()))
-        return all(self._is_read(head.uid, split) for split in known)
-
-    def _is_read(self, uid: str, split: str) -> bool:
-        return self._positions(uid).get(split, ("", False))[1]
-
-    def _positions(self, uid: str) -> Mapping[str, tuple[str, bool]]:
-        if self.base is None or uid not in self.base.sources:
-            return {}
-        return self.base.sources[uid].positions
 
     def close(
         self,
@@ -262,28 +201,12 @@ class EpochLoop:
         steps["commit"] = time.perf_counter() - before_commit
         self._again = 0
         ended = time.perf_counter()
-        cost = self._cost(acknowledgements, ended - (before or started))
+        cost = cost_of(self.plan, acknowledgements, ended - (before or started), self.slots)
         if self._length is not None:
             self._length.learn(cost)
         if cost.cut_off and not self.paced:
             self._ended_at = ended  # the next one follows at once
         self._report(order, acknowledgements, batch, started, steps, cost)
-
-    def _cost(self, acknowledgements: list[Acknowledgement], seconds: float) -> EpochCost:
-        levels: dict[int, dict[tuple[int, int], float]] = {}
-        records = 0
-        for a in acknowledgements:
-            vertex = self.plan.vertices[a.vertex]
-            head = vertex.operators[0]
-            # Vertices of a level share their tasks, but for sources of Spark's.
-            task = (a.vertex if isinstance(head.operator, SparkSource) else -1, a.subtask)
-            tasks = levels.setdefault(vertex.level, {})
-            tasks[task] = max(a.seconds, tasks.get(task, 0.0))
-            if isinstance(head.operator, PythonSource):
-                records = max(records, a.records_in.get(head.uid, 0))
-        working = working_seconds((tasks.values() for tasks in levels.values()), self.slots)
-        cut_off = any(a.cut_off for a in acknowledgements)
-        return EpochCost(seconds, min(working, seconds), records, cut_off)
 
     def _spread_changed_types(
         self, order: EpochOrder, acknowledgements: list[Acknowledgement]
@@ -350,19 +273,11 @@ class EpochLoop:
         clock = int(time.time() * 1000)
         side_inputs = self._side_inputs.at(clock)
         epoch = 0 if base is None else base.epoch + 1
-        positions = {}
-        tokens = {}
-        found = self._splits.look(self._is_read)
-        if base is not None:
-            for uid, source in base.sources.items():
-                known = found.get(uid, {})
-                for split, position in source.positions.items():
-                    # Nobody is told of what was found and read: it would be more and more.
-                    if split not in known or not position[1]:
-                        positions[f"{uid}|{split}"] = position
-            for vertex in self.plan.vertices:
-                for index, subtask in enumerate(base.vertices[vertex.uid].subtasks):
-                    tokens[subtask_name(vertex.index, index)] = subtask.token
+        found = self._progress.look(base)
+        ended = (
+            *self._progress.ended(base, batch, self.rows_to_read),
+            *self._iterations.ended(base),
+        )
         return EpochOrder(
             epoch=epoch,
             base=None if base is None else base.epoch,
@@ -370,15 +285,12 @@ class EpochLoop:
             attempt=self._attempts,
             final=final,
             skip=self._must_skip(epoch, final),
-            tokens=tokens,
+            tokens=self._tokens(),
             frozen_edges=tuple(sorted(self._frozen_edges)),
-            positions=positions,
-            splits={
-                uid: [told for split, told in splits.items() if not self._is_read(uid, split)]
-                for uid, splits in found.items()
-            },
-            more_to_come=self._splits.more_to_come(),
-            ended=self._ended(batch),
+            positions=positions_to_tell(base, found),
+            splits=splits_to_tell(base, found),
+            more_to_come=self._progress.more_to_come(),
+            ended=ended,
             times={} if self.plan.settings.batch else self._time.times(clock),
             slowest=self._time.slowest(),
             side_inputs=side_inputs,
@@ -387,22 +299,15 @@ class EpochLoop:
             changed_types=self._changed_types,
         )
 
-    def _ended(self, batch: int | None) -> tuple[int, ...]:
-        """The sources that have no more to give. Without a batch, no Spark source has."""
-        rows = {} if self.base is None else self.base.rows_read
-        found = []
-        for vertex in self.plan.vertices:
-            head = vertex.operators[0]
-            if isinstance(head.operator, PythonSource):
-                ended = self._read_to_its_end(head)
-            elif isinstance(head.operator, SparkSource):
-                all_read = rows.get(head.uid, 0) >= self.rows_to_read.get(head.uid, math.inf)
-                ended = head.operator.bounded and (batch is None or all_read)
-            else:
-                continue
-            if ended:
-                found.append(vertex.index)
-        return (*found, *self._iterations.ended(self.base))
+    def _tokens(self) -> dict[str, str]:
+        """The attempt of each subtask that made the base."""
+        if self.base is None:
+            return {}
+        return {
+            subtask_name(vertex.index, index): subtask.token
+            for vertex in self.plan.vertices
+            for index, subtask in enumerate(self.base.vertices[vertex.uid].subtasks)
+        }
 
     def _must_skip(self, epoch: int, final: bool) -> bool:
         """At most once: an epoch that was tried before is read and dropped."""
@@ -423,7 +328,20 @@ class EpochLoop:
         batch: int | None,
         offsets: str | None,
     ) -> None:
-        manifest = self.transform(self._manifest(order, acknowledgements, batch, offsets))
+        manifest = self.transform(
+            manifest_of(
+                self.plan,
+                self.base,
+                order,
+                acknowledgements,
+                batch=batch,
+                offsets=offsets,
+                created=int(time.time() * 1000),
+                loops=self._iterations.stored(acknowledgements),
+                spark_sources=self.spark_sources,
+                draining=self.draining,
+            )
+        )
         prepared = prepared_by(acknowledgements, order.epoch)
         if self._mode is CheckpointingMode.AT_LEAST_ONCE:
             self._commit_sinks(prepared)
@@ -442,106 +360,6 @@ class EpochLoop:
         reach("driver.after_sinks")
         _afterwards(self._after_commit, manifest)
 
-    def _manifest(
-        self,
-        order: EpochOrder,
-        acknowledgements: list[Acknowledgement],
-        batch: int | None,
-        offsets: str | None,
-    ) -> Manifest:
-        settings = self.plan.settings
-        base = self.base
-        by_subtask = {(a.vertex, a.subtask): a for a in acknowledgements}
-        types = merged_types({} if base is None else base.state_types, acknowledgements)
-        loops = self._iterations.stored(acknowledgements)
-        return Manifest(
-            job_id=settings.job_id,
-            job_name=settings.job_name,
-            epoch=order.epoch,
-            base=order.base,
-            batch=batch if batch is not None else (base.batch if base else None),
-            offsets=offsets if batch is not None else (base.offsets if base else None),
-            created=int(time.time() * 1000),
-            vertices={
-                vertex.uid: VertexState(
-                    tuple(operator.uid for operator in vertex.operators),
-                    vertex.parallelism,
-                    vertex.max_parallelism,
-                    tuple(
-                        _advanced(
-                            base.vertices[vertex.uid].subtasks[subtask] if base else None,
-                            by_subtask.get((vertex.index, subtask)),
-                            order.epoch,
-                        )
-                        for subtask in range(vertex.parallelism)
-                    ),
-                )
-                for vertex in self.plan.vertices
-            },
-            sources=self._sources(acknowledgements),
-            rows_read=self._rows_read(acknowledgements),
-            state_types=types,
-            committables=self._durable(acknowledgements, order.epoch),
-            listeners=self._listeners(acknowledgements),
-            loops=loops,
-            spark_sources=self._spark_sources(),
-            origin=None if base is None else base.origin,
-            # The last watermark may have made timers fire, and these sent something round again.
-            final=order.final and not loops,
-            drained=order.final and not loops and self.draining,
-        )
-
-    def _spark_sources(self) -> tuple[SparkSourceName, ...]:
-        if self.spark_sources is not None:
-            return self.spark_sources
-        return () if self.base is None else self.base.spark_sources
-
-    def _sources(self, acknowledgements: list[Acknowledgement]) -> dict[str, SourceState]:
-        found = dict(self.base.sources) if self.base is not None else {}
-        for a in acknowledgements:
-            if a.positions:
-                uid = self.plan.vertices[a.vertex].operators[0].uid
-                known = found[uid].positions if uid in found else {}
-                found[uid] = SourceState({**known, **a.positions})
-        return found
-
-    def _rows_read(self, acknowledgements: list[Acknowledgement]) -> dict[str, int]:
-        found = dict(self.base.rows_read) if self.base is not None else {}
-        for a in acknowledgements:
-            head = self.plan.vertices[a.vertex].operators[0]
-            if isinstance(head.operator, SparkSource):
-                found[head.uid] = found.get(head.uid, 0) + sum(a.records_in.values())
-        return found
-
-    def _listeners(self, acknowledgements: list[Acknowledgement]) -> tuple[str, ...]:
-        known = {o.uid for vertex in self.plan.vertices for o in vertex.operators}
-        before = set() if self.base is None else known.intersection(self.base.listeners)
-        return tuple(sorted(before.union(*(a.listeners for a in acknowledgements))))
-
-    def _durable(
-        self, acknowledgements: list[Acknowledgement], epoch: int
-    ) -> dict[str, list[dict[str, Any]]]:
-        durable = {
-            operator.uid
-            for vertex in self.plan.vertices
-            for operator in vertex.operators
-            if isinstance(operator.operator, WriteSink) and operator.operator.durable
-        }
-        found: dict[str, list[dict[str, Any]]] = {}
-        for a in acknowledgements:
-            for uid, items in a.committables.items():
-                if uid in durable:
-                    found.setdefault(uid, []).extend(
-                        {
-                            "epoch": epoch,
-                            "subtask": a.subtask,
-                            "attempt": a.token,
-                            "data": base64.b64encode(item).decode(),
-                        }
-                        for item in items
-                    )
-        return found
-
     def _report(
         self,
         order: EpochOrder,
@@ -552,35 +370,19 @@ class EpochLoop:
         cost: EpochCost,
     ) -> None:
         assert self.base is not None
-        files = [file for a in acknowledgements for file in a.files]
-        loops = [loop for a in acknowledgements for loop in a.loops.values()]
-        files += [file for loop in loops for file in loop["files"]]
-        records_in = _summed(a.records_in for a in acknowledgements)
-        metrics: dict[str, list[Any]] = {}
-        for a in acknowledgements:
-            for uid, found in a.metrics.items():
-                metrics.setdefault(uid, []).append(found)
-        _afterwards(
-            self._listener,
-            EpochReport(
-                epoch=order.epoch,
-                seconds=time.perf_counter() - started,
-                records_in=records_in,
-                records_out=_summed(a.records_out for a in acknowledgements),
-                state_bytes=sum(file["bytes"] for file in files),
-                state_rows=sum(file["rows"] for file in files),
-                final=self.base.final,
-                batch=batch,
-                metrics=metrics,
-                seconds_by_step=steps,
-                watermarks=_watermarks(self.plan, acknowledgements),
-                side_inputs=self._side_inputs.status(order.clock),
-                loops=self._iterations.learn(order.ended, self.base, records_in),
-                restored_bytes=sum(a.restored_bytes for a in acknowledgements),
-                cost=cost,
-                record_limit=order.most_records,
-            ),
+        report = report_of(
+            self.plan,
+            order,
+            acknowledgements,
+            self.base,
+            batch=batch,
+            seconds=time.perf_counter() - started,
+            steps=steps,
+            cost=cost,
+            side_inputs=self._side_inputs.status(order.clock),
         )
+        loops = self._iterations.learn(order.ended, self.base, report.records_in)
+        _afterwards(self._listener, replace(report, loops=loops))
 
 
 def _afterwards(call: Callable[[Any], None], argument: Any) -> None:
@@ -589,38 +391,3 @@ def _afterwards(call: Callable[[Any], None], argument: Any) -> None:
         call(argument)
     except Exception:
         _log.exception("after an epoch was committed")
-
-
-def _advanced(
-    before: SubtaskState | None, acknowledgement: Acknowledgement | None, epoch: int
-) -> SubtaskState:
-    before = before or SubtaskState("")
-    if acknowledgement is None:
-        return before
-    files = tuple(FileInfo.from_json(file) for file in acknowledgement.files)
-    operators = {uid: as_text(data) for uid, data in acknowledgement.operator_state.items()}
-    return replace(
-        before.with_segment(acknowledgement.token, epoch, files),
-        watermark=acknowledgement.watermark,
-        operators=operators,
-    )
-
-
-def _watermarks(plan: PhysicalPlan, acknowledgements: list[Acknowledgement]) -> dict[str, int]:
-    lowest: dict[str, int] = {}
-    for a in acknowledgements:
-        operators = plan.vertices[a.vertex].operators
-        if isinstance(operators[0].operator, SparkSource) and not a.reached:
-            continue  # a task that had no records says nothing about its source
-        for operator in operators:
-            found = a.watermarks.get(operator.uid, MIN_TIMESTAMP)
-            lowest[operator.uid] = min(found, lowest.get(operator.uid, found))
-    return {uid: found for uid, found in lowest.items() if found > MIN_TIMESTAMP}
-
-
-def _summed(counts: Any) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for found in counts:
-        for name, count in found.items():
-            total[name] = total.get(name, 0) + count
-    return total

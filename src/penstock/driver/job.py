@@ -27,7 +27,8 @@ from penstock.driver.announcement import Announcement
 from penstock.driver.beginning import beginning
 from penstock.driver.committers import Commit, Committers
 from penstock.driver.dependencies import cached_files
-from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
+from penstock.driver.epoch_loop import EpochLoop, RunAgain
+from penstock.driver.epoch_report import EpochReport
 from penstock.driver.executor import Executor, MakeExecutor
 from penstock.driver.housekeeping import Housekeeper
 from penstock.driver.job_id import job_id_of

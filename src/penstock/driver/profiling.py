@@ -6,7 +6,8 @@ import logging
 
 from penstock import launch, options
 from penstock.common.configuration import Configuration
-from penstock.driver.epoch_loop import EpochLoop, EpochReport
+from penstock.driver.epoch_loop import EpochLoop
+from penstock.driver.epoch_report import EpochReport
 from penstock.driver.profiles.collected import CollectedProfile
 from penstock.driver.profiles.files import claim_directory, write_profile
 from penstock.driver.profiles.summary import summary_of

@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.driver.epoch_length import (
-    EpochCost,
-    EpochLength,
-    LengthPolicy,
-    next_limit,
-    working_seconds,
-)
+from penstock.driver.epoch_cost import EpochCost
+from penstock.driver.epoch_length import EpochLength, LengthPolicy, next_limit
 
 POLICY = LengthPolicy(fixed_share=0.1, longest_seconds=5.0, most_records=5_000_000)
 
@@ -112,9 +107,3 @@ def test_a_limit_of_the_users_holds_from_the_first_epoch():
     assert length.records == 10
     length.learn(EpochCost(0.2, 0.01, 10, cut_off=True))
     assert length.records == 10
-
-
-def test_tasks_of_a_level_run_side_by_side_as_far_as_there_are_slots():
-    levels = [[1.0, 2.0], [3.0], []]
-    assert working_seconds(levels, slots=2) == 5.0
-    assert working_seconds(levels, slots=1) == 6.0

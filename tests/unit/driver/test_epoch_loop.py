@@ -11,7 +11,8 @@ import pytest
 
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.connectors.base import Committable
-from penstock.driver.epoch_loop import EpochLoop, EpochReport, RunAgain
+from penstock.driver.epoch_loop import EpochLoop, RunAgain
+from penstock.driver.epoch_report import EpochReport
 from penstock.errors import CheckpointMismatchError, LeaseHeldError, UserFunctionError
 from penstock.runtime.epoch import Acknowledgement, EpochOrder
 from penstock.runtime.operators.sources import SplitPosition

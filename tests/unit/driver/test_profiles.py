@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.driver.profiles.collected import CollectedProfile
 from penstock.driver.profiles.files import claim_directory, write_profile
 from penstock.driver.profiles.flame_graph import flame_graph

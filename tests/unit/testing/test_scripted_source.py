@@ -10,7 +10,7 @@ from penstock import options
 from penstock.common.configuration import Configuration
 from penstock.common.time import Duration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.errors import InvalidArgumentError, UserFunctionError
 from penstock.testing import ManualClock, ScriptedSource, run_local
 

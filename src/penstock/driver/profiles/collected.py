@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from penstock.driver.epoch_loop import EpochReport
+from penstock.driver.epoch_report import EpochReport
 from penstock.runtime.epoch import Acknowledgement
 from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.profiling.samples import TaskProfile
