@@ -18,7 +18,7 @@ from typing import Any
 
 _LOW_PRIORITY = ["nice", "-n", "10"] if shutil.which("nice") else []
 
-Answer = dict[str, list[dict[str, object]]]
+Answer = dict[str, Any]
 
 
 class ImageProcess:
@@ -33,14 +33,14 @@ class ImageProcess:
         line = json.dumps(order).encode() + b"\n"
         known = self._process
         if known is not None:
-            answered = self._exchange(known, line)
+            answered = self._exchange(known, line, order)
             if answered or known.wait() != 0:
                 return self._read(known, answered)
             # It ended for want of work, just before it was asked.
         if self._closed.is_set():
             return None
         process = self._start()
-        return self._read(process, self._exchange(process, line))
+        return self._read(process, self._exchange(process, line, order))
 
     def close(self) -> None:
         """End it, whatever it does. `closed` is set before, so that no other is started."""
@@ -70,27 +70,45 @@ class ImageProcess:
             process.kill()  # who closed it since may not have seen the process
         return process
 
-    def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
+    def _exchange(
+        self, process: subprocess.Popen[bytes], line: bytes, order: Mapping[str, object]
+    ) -> Answer | None:
+        """The answer to this very order; None if the process ended without one."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
             process.stdin.write(line)
             process.stdin.flush()
         except BrokenPipeError:
-            return b""
-        return process.stdout.readline()
+            return None
+        for answered in process.stdout:
+            found = _answer_in(answered)
+            if found is not None and found.get("name") == order["name"]:
+                return found
+            # Whatever else is printed there, by a module that Python loads when it starts, say.
+        return None
 
-    def _read(self, process: subprocess.Popen[bytes], answered: bytes) -> Answer | None:
+    def _read(self, process: subprocess.Popen[bytes], answer: Answer | None) -> Answer | None:
         if self._closed.is_set():
             return None
-        answer: Any = json.loads(answered) if answered.endswith(b"\n") else {}
-        if "files" not in answer:
+        if answer is None or "files" not in answer:
             self._process = None
             code = process.wait()
             _close_pipes(process)
-            raise ChildProcessError(answered.decode()[-300:] or f"exit code {code}")
-        found: Answer = answer
-        return found
+            raise ChildProcessError(f"exit code {code}" if answer is None else _problem(answer))
+        return answer
+
+
+def _answer_in(line: bytes) -> Answer | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _problem(answer: Answer) -> str:
+    return f"{answer.get('error')}: {answer.get('message')}"[-300:]
 
 
 def _close_pipes(process: subprocess.Popen[bytes]) -> None:

@@ -115,6 +115,14 @@ class FileAccessError(PenstockError, OSError):
         )
 
     @classmethod
+    def changed(cls, path: str) -> FileAccessError:
+        return cls(
+            f"{path} is not the file any more that was begun: it has another size or other row "
+            "groups, so where reading stopped cannot be found in it; put the old file back, or "
+            "write what is new to a file of another name"
+        )
+
+    @classmethod
     def not_text(
         cls, path: str, charset: str, offset: int, found: bytes, reason: str
     ) -> FileAccessError:

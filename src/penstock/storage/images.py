@@ -183,9 +183,9 @@ def _do(job: dict[str, Any]) -> bool:
     try:
         compaction = Compaction.from_json(job["compaction"])
         infos = run_compaction(fs, root, compaction, job["out_dir"], job["name"])
-        answer = {"files": [info.to_json() for info in infos]}
+        answer = {"name": job["name"], "files": [info.to_json() for info in infos]}
     except (PenstockError, OSError) as error:
-        answer = {"error": type(error).__name__, "message": str(error)}
+        answer = {"name": job["name"], "error": type(error).__name__, "message": str(error)}
     try:
         print(json.dumps(answer), flush=True)
     except BrokenPipeError:

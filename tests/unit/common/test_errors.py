@@ -88,6 +88,7 @@ EXAMPLES = [
     CheckpointUnwritableError.at("/c", PermissionError("denied")),
     FileAccessError.missing("/in"),
     FileAccessError.unreadable("/in/a.gz", EOFError("no end")),
+    FileAccessError.changed("/in/a.parquet"),
     FileAccessError.not_text("/in/a", "utf-8", 7, b"\xff", "invalid start byte"),
     FileAccessError.unwritable("/out", PermissionError("denied")),
     FileAccessError.output_not_found("/out/.penstock-1/0-1-0"),

@@ -307,9 +307,27 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     gone.unlink()
     with pytest.raises(FileAccessError, match=r"cannot read .*gone\.parquet: FileNotFoundError"):
         read_split(source, split)
-    written(gone, {"n": range(10)}, row_group_size=5)
-    with pytest.raises(FileAccessError, match=r"cannot read .*gone\.parquet: IndexError"):
-        source.create_reader(CONTEXT).read(Split("x", split.data._replace(end=4)), (3, 2), 10)
+
+
+@pytest.mark.parametrize(
+    ("position", "known"),
+    [((1, 7), True), ((7, 3), False), ((1, 40), False), ((5, 0), False), ((4, 1), False)],
+)
+def test_a_file_that_was_rewritten_meanwhile(
+    tmp_path: Path, position: tuple[int, int], known: bool
+) -> None:
+    """By its size, or if that is not known, because it has no such row any more."""
+    path = written(tmp_path / "a.parquet", {"n": range(100)}, row_group_size=10)
+    source = of(ParquetRecords(), path)
+    (split, *_) = source.create_splits(1)
+    size = split.data.size if known else None
+    written(path, {"n": range(100)}, row_group_size=25)
+    reader = source.create_reader(CONTEXT)
+    with pytest.raises(FileAccessError, match=r"a\.parquet is not the file any more"):
+        reader.read(Split("x", split.data._replace(size=size)), position, 10)
+    # Nothing of it was read: what is in it now counts.
+    assert len(read_split(source, split)) == 100
+    assert reader.read(Split("x", split.data._replace(size=None)), (4, 0), 10).finished
 
 
 def test_columns_that_are_not_there(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ values of a row group are one object, made once, and hashed once when it is a ke
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,12 @@ class RowGroups(NamedTuple):
     start: int
     end: int | None
     """None, if it goes to the file's end."""
+    size: int | None = None
+    """Of the file when it was found; None in checkpoints that know none."""
+
+    @property
+    def whole(self) -> bool:
+        return self.start == 0 and self.end is None
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,16 @@ def opened(path: str, **how: Any) -> pq.ParquetFile:
         raise FileAccessError.not_parquet(path, error) from error
     except _UNREADABLE as error:
         raise FileAccessError.unreadable(path, error) from error
+
+
+def _check_unchanged(part: RowGroups) -> None:
+    """Positions in a file that was written anew mean other rows."""
+    try:
+        size = os.stat(part.path).st_size
+    except OSError as error:
+        raise FileAccessError.unreadable(part.path, error) from error
+    if part.size is not None and size != part.size:
+        raise FileAccessError.changed(part.path)
 
 
 class ParquetReader(SourceReader):
@@ -131,6 +148,9 @@ class _OpenPart:
     ) -> None:
         self._path = part.path
         self._texts = texts
+        # A file of which nothing was read or planned yet may have been written until just now.
+        if not (part.whole and position == (0, 0)):
+            _check_unchanged(part)
         with opened(part.path) as file:
             self._metadata = file.metadata
             self._schema = file.schema_arrow
@@ -139,6 +159,8 @@ class _OpenPart:
         groups = self._metadata.num_row_groups
         self._end = groups if part.end is None else part.end
         self._group, self._row = position
+        if self._group > groups or (self._row and not self._is_there(groups)):
+            raise FileAccessError.changed(part.path)
         self._rows = 0
         """Of the row group at hand."""
         self._file: pq.ParquetFile | None = None
@@ -147,6 +169,10 @@ class _OpenPart:
         self._taken = 0
         """Of what is decoded."""
         self._to_rows()
+
+    def _is_there(self, groups: int) -> bool:
+        """Whether the row to go on behind is in the file."""
+        return self._group < groups and self._row <= self._metadata.row_group(self._group).num_rows
 
     @property
     def position(self) -> Position:

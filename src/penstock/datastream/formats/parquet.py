@@ -47,7 +47,7 @@ class _ParquetFormat(BulkFormat):
 
     def parts(self, root: str, file: InputFile, largest: int | None) -> list[tuple[FilePart, int]]:
         if largest is None or file.size <= largest:
-            return [(RowGroups(root, file.path, 0, None), file.size)]
+            return [(RowGroups(root, file.path, 0, None, file.size), file.size)]
         with opened(file.path) as parquet:
             groups = [parquet.metadata.row_group(index) for index in range(parquet.num_row_groups)]
         sizes = [
@@ -57,10 +57,10 @@ class _ParquetFormat(BulkFormat):
         start = size = 0
         for index, more in enumerate(sizes):
             if index > start and size + more > largest:
-                found.append((RowGroups(root, file.path, start, index), size))
+                found.append((RowGroups(root, file.path, start, index, file.size), size))
                 start, size = index, 0
             size += more
-        return [*found, (RowGroups(root, file.path, start, None), size)]
+        return [*found, (RowGroups(root, file.path, start, None, file.size), size)]
 
     def create_reader(self) -> SourceReader:
         return ParquetReader(self)
