@@ -53,7 +53,11 @@ def next_limit(limit: int, cost: EpochCost, work_seconds: float, policy: LengthP
     elif not cost.cut_off and cost.records > 0 and ratio < 1 - _NEAR:
         # All was read, and it took too long.
         wanted = min(limit, int(cost.records * max(ratio, _SHRINKAGE)))
-    return max(min(wanted, policy.most_records), min(_FEWEST_RECORDS, policy.most_records))
+    return _within(wanted, policy)
+
+
+def _within(records: int, policy: LengthPolicy) -> int:
+    return max(min(records, policy.most_records), min(_FEWEST_RECORDS, policy.most_records))
 
 
 class EpochLength:
@@ -75,3 +79,7 @@ class EpochLength:
         """An epoch has been committed."""
         self._fixed.append(cost.fixed)
         self.records = next_limit(self.records, cost, self.seconds, self._policy)
+
+    def lost(self) -> None:
+        """An attempt failed, perhaps since it took too long: the next one reads less."""
+        self.records = _within(int(self.records * _SHRINKAGE), self._policy)

@@ -253,6 +253,8 @@ class EpochLoop:
     def failed(self) -> None:
         """An attempt at the next epoch was lost."""
         self._attempts += 1
+        if self._length is not None:
+            self._length.lost()
 
     # Steps of an epoch
 

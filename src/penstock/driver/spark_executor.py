@@ -103,7 +103,9 @@ class SparkExecutor:
             for vertex in plan.vertices
             for described in vertex.operators
         )
-        self._collecting = False
+        self._collected = threading.Event()
+        """Whether the last epoch's job has ended, one way or another."""
+        self._collected.set()
 
     def run(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         """Epochs until the input ends or `stopping` says so."""
@@ -158,20 +160,22 @@ class SparkExecutor:
     def close(self) -> None:
         """End waiting. An epoch under way is let finish, unless that may take long."""
         self._pause.set()
-        if self._takes_long and self._collecting:
-            threading.Thread(target=self._give_up_epoch, daemon=True).start()
+        over = self._collected
+        if self._takes_long and not over.is_set():
+            threading.Thread(target=self._give_up_epoch, args=(over,), daemon=True).start()
 
-    def _give_up_epoch(self) -> None:
-        while self._collecting:  # again, should its job not have been submitted yet
+    def _give_up_epoch(self, over: threading.Event) -> None:
+        while not over.is_set():  # again, should its job not have been submitted yet
             with contextlib.suppress(Exception):  # Spark may be gone
                 self._session.sparkContext.cancelJobsWithTag(self._tag)
-            time.sleep(0.5)
+            over.wait(0.5)
 
     # Epochs with a batch of Spark's
 
     def _stream(self, loop: EpochLoop, stopping: Callable[[], bool]) -> None:
         self._failure = None
         self._ended.clear()
+        self._busy = False
         with self._settings():
             loop.spark_sources = self._frames.names()
             prepare_spark(self._fs, self._layout, loop.base, loop.spark_sources, self._frames.named)
@@ -224,10 +228,10 @@ class SparkExecutor:
     ) -> Callable[[DataFrame, int], None]:
         def on_batch(frame: DataFrame, batch: int) -> None:
             self._rest(loop)
+            self._busy = True  # before it is asked: else the query may be stopped under an epoch
             if stopping():
                 self._end_query()
             before = loop.base
-            self._busy = True
             try:
                 loop.close(
                     partial(self._collect, _payloads_of(self._combined(frame))),
@@ -313,12 +317,12 @@ class SparkExecutor:
         context = self._session.sparkContext
         context.setLocalProperty(ORDER_PROPERTY, order.to_text())
         context.addJobTag(self._tag)
-        too_long = threading.Timer(self._timeout, context.cancelJobsWithTag, [self._tag])
+        self._collected = over = threading.Event()
+        too_long = threading.Timer(self._timeout, self._give_up_epoch, [over])
         too_long.daemon = True
         if not self._batch:
             too_long.start()
         started = time.monotonic()
-        self._collecting = True
         try:
             if self._takes_long and self._pause.is_set():
                 raise EngineError(f"epoch {order.epoch} was given up: the job has been stopped")
@@ -333,7 +337,7 @@ class SparkExecutor:
                 ) from None
             raise engine_error(error) from None
         finally:
-            self._collecting = False
+            over.set()
             too_long.cancel()
         return [read_acknowledgement(bytes(payload)) for payload in payloads]
 

@@ -107,3 +107,13 @@ def test_a_limit_of_the_users_holds_from_the_first_epoch():
     assert length.records == 10
     length.learn(EpochCost(0.2, 0.01, 10, cut_off=True))
     assert length.records == 10
+
+
+def test_attempts_that_fail_read_less_and_less_but_something():
+    length = EpochLength(POLICY)
+    seen = [length.records]
+    for _ in range(10):
+        length.lost()
+        seen.append(length.records)
+    assert seen[:3] == [100_000, 25_000, 6_250]
+    assert seen[-1] == 100

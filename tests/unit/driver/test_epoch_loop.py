@@ -11,6 +11,7 @@ import pytest
 
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.connectors.base import Committable
+from penstock.driver.epoch_length import EpochLength, LengthPolicy
 from penstock.driver.epoch_loop import EpochLoop, RunAgain
 from penstock.driver.epoch_report import EpochReport
 from penstock.errors import CheckpointMismatchError, LeaseHeldError, UserFunctionError
@@ -46,6 +47,7 @@ class Driver:
             self._commit,
             self.reports.append,
             self.manifests.append,
+            length=EpochLength(LengthPolicy(0.1, 5.0, 5_000_000)),
         )
 
     def _commit(self, prepared: dict[str, list[Committable]]) -> None:
@@ -164,6 +166,15 @@ def test_failures_are_counted(driver):
     run(driver)
     run(driver)
     assert [order.attempt for order in driver.orders] == [2, 2]
+
+
+def test_after_a_failure_an_epoch_reads_less(driver):
+    """It may have failed because it took too long, and would again."""
+    run(driver)
+    driver.loop.failed()
+    run(driver)
+    first, second = (order.most_records for order in driver.orders)
+    assert second == first // 4
 
 
 # What is not committed
