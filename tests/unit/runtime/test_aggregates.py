@@ -104,6 +104,15 @@ def test_merging_is_adding(first: list[Any], second: list[Any]) -> None:
     assert merged == _folded(_ALL, *first, *second)
 
 
+@given(_RECORDS, _RECORDS)
+@pytest.mark.parametrize("parts", [1, 2])
+def test_merging_of_few_parts(parts: int, first: list[Any], second: list[Any]) -> None:
+    aggregates = {"distinct": agg.count_distinct(1), "high": agg.max(1)}
+    few = agg.of(**{name: aggregates[name] for name in list(aggregates)[:parts]})
+    merged = few.merge(_folded(few, *first), _folded(few, *second))
+    assert merged == _folded(few, *first, *second)
+
+
 @given(_RECORDS)
 def test_against_python(records: list[Any]) -> None:
     found = _result(_ALL, *records)

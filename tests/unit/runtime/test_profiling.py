@@ -278,6 +278,16 @@ def test_looks_begin_anywhere_and_count_for_the_time_between_them(
     assert seen == pytest.approx([10_000, 30_000, 30_000], abs=1)
 
 
+def test_a_forked_process_has_a_sampler_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread of the other one was not forked along."""
+    inherited = Sampler()
+    inherited.process -= 1
+    monkeypatch.setattr(sampling, "_sampler", inherited)
+    own = sampling.sampler()
+    assert own is not inherited
+    assert sampling.sampler() is own
+
+
 def test_records_are_counted_one_by_one_and_in_runs() -> None:
     taken: list[Any] = []
     operator = OpenOperator()
