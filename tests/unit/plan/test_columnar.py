@@ -227,6 +227,9 @@ def test_other_sources_and_readers() -> None:
     shared = _Program()
     shared.also(Map(len), shared.time)
     assert "'Time' (job.py:1) is also read by others" in shared.windowed()["lane"]
+    looped = _Program()
+    looped._add("Loop", Map(len), feedback=(Edge(looped.time.id),))
+    assert "'Time' (job.py:1) is also read by others" in looped.windowed()["lane"]
 
 
 def test_windows_that_read_no_single_stream() -> None:

@@ -88,6 +88,10 @@ def test_ints_of_any_size() -> None:
     assert found == (2**64, 2**64 / 3)
 
 
+def test_a_sum_of_booleans_is_a_number_even_of_one() -> None:
+    assert repr(_result(agg.of(total=agg.sum(0)), (True,))) == "Record(total=1)"
+
+
 def test_survives_pickling() -> None:
     copied = pickle.loads(pickle.dumps(_ALL))
     assert _result(copied, ("a", 4, "x")) == _result(_ALL, ("a", 4, "x"))
