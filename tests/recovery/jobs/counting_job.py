@@ -1,7 +1,8 @@
 """A job to be killed: numbered records are counted per key and land in an exactly-once file sink.
 
-Before that they can go round a loop. Instead they can go through windows (`window_program`), or
-through a program with everything that streams can do with each other (`everything_program`).
+Before that they can go round a loop. Instead they can go through windows (`window_program`, or with
+Spark's help `columnar_program`), or through a program with everything that streams can do with each
+other (`everything_program`).
 
 Run as a script, again and again until it ends by itself; everything it needs is in its arguments.
 The last line that it prints says as JSON what this run saw: epochs, images, restarts.
@@ -47,7 +48,7 @@ from penstock.datastream.state import ValueStateDescriptor
 SPLITS = 4
 """A fixed number: any parallelism deals out the same ones."""
 STAGING = ".staging"
-_PROGRAMS = ("counting", "windows", "loop", "everything")
+_PROGRAMS = ("counting", "windows", "columnar", "loop", "everything")
 TURNS = 5
 
 
@@ -224,12 +225,16 @@ def source_of(env: StreamExecutionEnvironment, arguments: argparse.Namespace) ->
     if arguments.input is None:
         source = NumberedRecords(arguments.records, arguments.keys)
         return env.from_source(source, source_name="numbered").uid("source")
+    frame = frame_of(arguments, "key string, number bigint")
+    return env.from_spark(frame, record_type=tuple, bounded=True).uid("source")
+
+
+def frame_of(arguments: argparse.Namespace, schema: str) -> Any:
+    """Two files of the input in each batch."""
     from penstock.driver.spark_session import spark_session
 
-    session = spark_session("local[2]", "counting")
-    reader = session.readStream.schema("key string, number bigint")
-    frame = reader.option("maxFilesPerTrigger", 2).parquet(arguments.input)
-    return env.from_spark(frame, record_type=tuple, bounded=True).uid("source")
+    reader = spark_session("local[2]", "counting").readStream.schema(schema)
+    return reader.option("maxFilesPerTrigger", 2).parquet(arguments.input)
 
 
 def counted(records: Any, number: str) -> Any:
@@ -242,6 +247,15 @@ def windowed(records: Any) -> Any:
     # Workers find this script's own classes in the plan, but do not know where its modules are.
     cloudpickle.register_pickle_by_value(window_program)
     return window_program.windowed(records)
+
+
+def columnar(env: StreamExecutionEnvironment, arguments: argparse.Namespace) -> Any:
+    import columnar_program
+
+    cloudpickle.register_pickle_by_value(columnar_program)
+    frame = frame_of(arguments, columnar_program.SCHEMA)
+    stuck = os.path.join(os.path.dirname(arguments.output), "stuck")
+    return columnar_program.windowed(env, frame, stuck)
 
 
 def everything(env: StreamExecutionEnvironment, arguments: argparse.Namespace) -> None:
@@ -321,6 +335,9 @@ def main() -> None:
     env.add_epoch_listener(watch.on_epoch)
     if arguments.program == "everything":
         everything(env, arguments)
+    elif arguments.program == "columnar":
+        columnar(env, arguments).sink_to(sink_of(arguments)).uid("sink")
+        print(env.explain(), flush=True)
     else:
         records = source_of(env, arguments).map(lambda record: (record[0], int(record[1])))
         if arguments.program == "loop":

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from penstock.common import Configuration
 from penstock.driver.epoch_report import EpochReport
+from penstock.driver.profiles import collected
 from penstock.driver.profiles.collected import CollectedProfile
 from penstock.driver.profiles.files import claim_directory, write_profile
 from penstock.driver.profiles.flame_graph import flame_graph
 from penstock.driver.profiles.summary import summary_of
 from penstock.driver.profiles.text import profile_text
+from penstock.driver.profiling import Profiling
 from penstock.errors import FileAccessError
 from penstock.graph.location import Location
 from penstock.runtime.epoch import Acknowledgement
@@ -27,6 +32,7 @@ from penstock.runtime.physical import (
     PhysicalPlan,
     Vertex,
 )
+from penstock.runtime.profiling.counting import told_by
 from penstock.runtime.profiling.samples import (
     OPERATOR,
     ROUTING,
@@ -124,6 +130,8 @@ def test_time_is_summed_by_operator(profile: CollectedProfile) -> None:
     assert (by_uid["c"].self_seconds, by_uid["c"].total_seconds) == (0.0, pytest.approx(0.4))
     assert by_uid["e"].kinds == {STATE_READ: pytest.approx(0.4)}
     assert by_uid["e"].subtasks == 1
+    totals = [found.total_seconds for found in summary.operators]
+    assert totals == sorted(totals, reverse=True)
 
 
 def test_records_behind_a_map_are_those_that_it_took(profile: CollectedProfile) -> None:
@@ -131,6 +139,18 @@ def test_records_behind_a_map_are_those_that_it_took(profile: CollectedProfile) 
     assert records == {"a": 120, "b": 120, "c": 120, "d": 40, "e": 10}
     (first, *_) = summary_of(profile).operators
     assert first.micros_per_record == pytest.approx(20_000)
+
+
+def test_records_of_a_side_output_or_of_two_inputs_are_not_known_before() -> None:
+    def chain(*heads: PhysicalOperator) -> Vertex:
+        operators = (*heads, operator("last", "Map", Map(len)))
+        return Vertex(0, "v0", "chain", 0, 1, 128, operators, (), ())
+
+    assert told_by(chain(operator("a", "Map", Map(len), 1)), 1) == 0
+    aside = replace(operator("a", "Map", Map(len)), outputs=(Output(operator=1, tag="late"),))
+    assert told_by(chain(aside), 1) is None
+    both = [operator(uid, "Map", Map(len), 2) for uid in "ab"]
+    assert told_by(chain(*both), 2) is None
 
 
 def test_wall_time_is_told_by_step(profile: CollectedProfile) -> None:
@@ -148,6 +168,61 @@ def test_tasks_that_run_in_turn_take_as_long_as_all_of_them() -> None:
         [acknowledgement(0, subtask, 0.4, 1, {}) for subtask in range(2)], seconds=1.0
     )
     assert profile.steps.in_tasks == pytest.approx(0.8)
+
+
+def test_tasks_that_overlap_take_no_longer_than_the_run() -> None:
+    profile = CollectedProfile(PLAN, True, 0.005, Clock())
+    profile.acknowledged([acknowledgement(0, subtask, 0.8, 1, {}) for subtask in range(2)], 1.0)
+    assert (profile.steps.in_tasks, profile.steps.engine) == (1.0, 0.0)
+
+
+def test_an_epoch_that_is_run_again_with_frozen_edges_has_failed() -> None:
+    profile = CollectedProfile(PLAN, True, 0.005, Clock())
+    profile.acknowledged([Acknowledgement(0, 0, "token", freeze_edges=[0])], 0.1)
+    assert profile.failed_epochs == 1
+
+
+def test_a_long_job_keeps_so_many_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collected, "_MOST_STACKS", 4)
+    profile = CollectedProfile(PLAN, True, 0.005, Clock())
+    for number in range(10):
+        seen = {Spot(0, "a", OPERATOR, (f"f{number}",)): 1}
+        profile.acknowledged([acknowledgement(0, 0, 0.1, 1, seen)], 0.1)
+    assert len(profile.tasks.micros) == 5
+    assert sum(profile.tasks.micros.values()) == 10
+
+
+def _profiling(tmp_path: Path, executor: str) -> tuple[Profiling, Any]:
+    configuration = Configuration()
+    configuration.set_string("penstock.profile.enabled", "true")
+    configuration.set_string("penstock.profile.dir", str(tmp_path))
+    configuration.set_string("penstock.executor", executor)
+    profiling = Profiling(configuration, "demo")
+    profiling.begin()
+    loop: Any = SimpleNamespace(plan=PLAN, acknowledged=None)
+    profiling.attach(loop)
+    return profiling, loop
+
+
+@pytest.mark.parametrize(("executor", "seconds"), [("local", 0.8), ("spark", 0.4)])
+def test_tasks_run_side_by_side_on_spark(tmp_path: Path, executor: str, seconds: float) -> None:
+    profiling, loop = _profiling(tmp_path, executor)
+    loop.acknowledged([acknowledgement(0, subtask, 0.4, 1, {}) for subtask in range(2)], 1.0)
+    profiling.end()
+    found = json.loads((tmp_path / "demo" / "profile.json").read_text())
+    assert found["steps"]["in_tasks"] == pytest.approx(seconds)
+
+
+def test_an_epoch_does_not_suffer_by_its_profile(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    profiling, loop = _profiling(tmp_path, "local")
+    loop.acknowledged([acknowledgement(99, 0, 0.4, 1, {})], 1.0)  # there is no such vertex
+    assert "the profile of job demo misses an epoch" in caplog.text
+    profiling.end()
+    (tmp_path / "demo" / "profile.txt").unlink()
+    profiling.end()
+    assert not (tmp_path / "demo" / "profile.txt").exists()
 
 
 def test_an_epoch_that_failed_took_its_time_as_well() -> None:

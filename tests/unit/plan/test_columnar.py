@@ -23,7 +23,7 @@ from penstock.datastream.window import (
 )
 from penstock.errors import InvalidProgramError
 from penstock.graph.location import Location
-from penstock.graph.partitioning import ByKey
+from penstock.graph.partitioning import ByKey, Forward, Partitioning, Rebalance
 from penstock.graph.stream_graph import Edge, Node, StreamGraph
 from penstock.plan.columnar import in_lanes
 from penstock.plan.explain import explain_json, explain_mermaid, explain_text
@@ -45,6 +45,9 @@ _COUNT = agg.of(n=agg.count())
 _IN_COLUMNS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
     ColumnTime("a column")
 )
+_WITHOUT_WATERMARKS = WatermarkStrategy.no_watermarks().with_timestamp_assigner(
+    ColumnTime("a column")
+)
 
 
 @dataclass(frozen=True)
@@ -62,17 +65,30 @@ class _Program:
     """source → columns → timestamps → windows, with whatever a case has otherwise."""
 
     def __init__(
-        self, record: Any = _RECORD, strategy: Any = _IN_COLUMNS, by: ByKey = _BY_ID
+        self,
+        record: Any = _RECORD,
+        strategy: Any = _IN_COLUMNS,
+        by: ByKey = _BY_ID,
+        to_time: Partitioning | None = None,
+        output_type: Any = None,
     ) -> None:
         self.graph = StreamGraph()
         source = SparkSource("frame", record, True, _FRAME)
         self.source = self._add("Source", source)
-        self.filter = self._add("Filter", ColumnFilter(("c",), _FRAME, record), self.source)
-        self.time = self._add("Time", AssignTime(strategy), self.filter)
+        columns = ColumnFilter(("c",), _FRAME, record)
+        self.filter = self._add("Filter", columns, self.source, output_type=output_type)
+        self.time = self._add("Time", AssignTime(strategy), self.filter, by=to_time)
         self.by = by
 
-    def _add(self, name: str, operator: Any, *inputs: Node, **settings: Any) -> Node:
-        edges = tuple(Edge(node.id) for node in inputs)
+    def _add(
+        self,
+        name: str,
+        operator: Any,
+        *inputs: Node,
+        by: Partitioning | None = None,
+        **settings: Any,
+    ) -> Node:
+        edges = tuple(Edge(node.id, by or Forward()) for node in inputs)
         return self.graph.add(name, operator, edges, location=_HERE, **settings)
 
     def also(self, operator: Any, before: Node) -> None:
@@ -80,11 +96,25 @@ class _Program:
 
     def windowed(self, combine: Any = _COUNT, **changes: Any) -> dict[str, Any]:
         """The operators after the rewrite, by name, and why the windows are in their lane."""
+        return self.read_by((Edge(self.time.id, self.by),), combine, **changes)
+
+    def read_by(
+        self,
+        edges: tuple[Edge, ...],
+        combine: Any = _COUNT,
+        event_time_order: bool = False,
+        ordered_everywhere: bool = False,
+        **changes: Any,
+    ) -> dict[str, Any]:
+        """The same, of windows that read other edges."""
         size = TumblingEventTimeWindows.of(_SECOND)
         windowing = Windowing(size, EventTimeTrigger(), None, 0, None, combine, None, None)
-        edge = Edge(self.time.id, self.by)
-        self.graph.add("Window", replace(windowing, **changes), (edge,), location=_HERE)
-        nodes, lanes = in_lanes(self.graph.nodes)
+        self.graph.add(
+            *("Window", replace(windowing, **changes), edges),
+            location=_HERE,
+            event_time_order=event_time_order,
+        )
+        nodes, lanes = in_lanes(self.graph.nodes, ordered_everywhere)
         return {node.name: node for node in nodes} | {"lane": str(lanes[nodes[-1].id])}
 
 
@@ -101,6 +131,32 @@ def test_combined() -> None:
     assert window.operator.combined
     assert window.inputs[0].partitioning.select is key_of
     assert found["Time"].operator.at_end
+
+
+def test_slices_of_sliding_windows() -> None:
+    """Records are combined by slide, not by size, and slices begin where windows do."""
+    assigner = SlidingEventTimeWindows.of(_SECOND, Duration.of_millis(250), Duration.of_millis(70))
+    combined = _Program().windowed(assigner=assigner)["Source"].operator.combined
+    assert (combined.slide, combined.offset) == (250, 70)
+
+
+def test_timestamps_of_the_source_itself() -> None:
+    """Its rows stand for many records, so its watermark moves when the epoch ends."""
+    program = _Program()
+    source = SparkSource("frame", _RECORD, True, _FRAME, AssignTime(_IN_COLUMNS))
+    program.graph = StreamGraph()
+    program.time = program._add("Source", source)
+
+    found = program.windowed()
+
+    assert found["lane"] == "columnar, partial results merged"
+    assert found["Source"].operator.time.at_end
+    assert found["Source"].operator.time_column == "a column"
+
+
+def test_ranks_are_columns_too() -> None:
+    combined = _Program().windowed(agg.of(top=agg.max_by("id", "temp")))["Source"].operator.combined
+    assert [partial.columns for partial in combined.partials] == [(1, 0)]
 
 
 def test_a_result_that_two_aggregates_need_is_computed_once() -> None:
@@ -133,6 +189,9 @@ def test_keys_of_several_fields() -> None:
         ({"late_tag": OutputTag("late")}, "late records go to a side output"),
         ({"combine": agg.of(t=agg.sum("price"))}, r"sum('price') over a column of type decimal"),
         ({"combine": agg.of(t=agg.sum("nothing"))}, "have no field 'nothing'"),
+        ({"combine": agg.of(t=agg.min_by("id", "price"))}, "over a column of type decimal"),
+        ({"event_time_order": True}, "put in order of time"),
+        ({"ordered_everywhere": True}, "put in order of time"),
     ],
 )
 def test_windows_left_to_python(changes: dict[str, Any], reason: str) -> None:
@@ -151,6 +210,9 @@ def test_windows_left_to_python(changes: dict[str, Any], reason: str) -> None:
         ({"by": ByKey(getter("id"), "a type")}, "a type is declared"),
         ({"strategy": WatermarkStrategy.for_monotonous_timestamps()}, "timestamps are no Column"),
         ({"strategy": _IN_COLUMNS.with_idleness(_SECOND)}, "goes by the clock"),
+        ({"strategy": _WITHOUT_WATERMARKS}, "watermarks are made from single records"),
+        ({"to_time": Rebalance()}, "are sent to 'Time' (job.py:1) one by one"),
+        ({"output_type": "a type"}, "a type is declared"),
         ({"record": RecordMaker(("id", "id", "price", "n"))}, "are objects of a class"),
     ],
 )
@@ -165,6 +227,18 @@ def test_other_sources_and_readers() -> None:
     shared = _Program()
     shared.also(Map(len), shared.time)
     assert "'Time' (job.py:1) is also read by others" in shared.windowed()["lane"]
+    looped = _Program()
+    looped._add("Loop", Map(len), feedback=(Edge(looped.time.id),))
+    assert "'Time' (job.py:1) is also read by others" in looped.windowed()["lane"]
+
+
+def test_windows_that_read_no_single_stream() -> None:
+    twice = _Program()
+    edge = Edge(twice.time.id, _BY_ID)
+    assert "does not read just one stream" in twice.read_by((edge, edge))["lane"]
+    beside = _Program()
+    late = Edge(beside.time.id, _BY_ID, tag="late")
+    assert "does not read just one stream" in beside.read_by((late,))["lane"]
 
 
 def test_a_python_function_between() -> None:

@@ -88,6 +88,10 @@ def test_ints_of_any_size() -> None:
     assert found == (2**64, 2**64 / 3)
 
 
+def test_a_sum_of_booleans_is_a_number_even_of_one() -> None:
+    assert repr(_result(agg.of(total=agg.sum(0)), (True,))) == "Record(total=1)"
+
+
 def test_survives_pickling() -> None:
     copied = pickle.loads(pickle.dumps(_ALL))
     assert _result(copied, ("a", 4, "x")) == _result(_ALL, ("a", 4, "x"))
@@ -102,6 +106,15 @@ _RECORDS = st.lists(
 def test_merging_is_adding(first: list[Any], second: list[Any]) -> None:
     merged = _ALL.merge(_folded(_ALL, *first), _folded(_ALL, *second))
     assert merged == _folded(_ALL, *first, *second)
+
+
+@given(_RECORDS, _RECORDS)
+@pytest.mark.parametrize("parts", [1, 2])
+def test_merging_of_few_parts(parts: int, first: list[Any], second: list[Any]) -> None:
+    aggregates = {"distinct": agg.count_distinct(1), "high": agg.max(1)}
+    few = agg.of(**{name: aggregates[name] for name in list(aggregates)[:parts]})
+    merged = few.merge(_folded(few, *first), _folded(few, *second))
+    assert merged == _folded(few, *first, *second)
 
 
 @given(_RECORDS)

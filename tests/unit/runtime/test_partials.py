@@ -69,12 +69,29 @@ def test_null_timestamps() -> None:
         read([["a"], [None], [None], [3]])
 
 
+def test_different_values_of_two_tasks() -> None:
+    """NaN is one value, however often it comes; no values at all are an empty set."""
+    read = Combined((0,), False, 1000, 0, (Partial(VALUES, (2,)),), (("count_distinct", (0,)),))
+    values = [[float("nan"), 1.0], [float("nan"), 2.0], None]
+
+    rows = list(read([["a"] * 3, [0] * 3, [0] * 3, [2] * 3, values]).partials)
+
+    function = agg.of(n=agg.count_distinct("x"))
+    merged = function.create_accumulator()
+    for *_, accumulator in rows:
+        merged = function.merge(merged, accumulator)
+    assert function.get_result(merged) == (3,)
+
+
 def test_what_spark_has_to_compute() -> None:
     assert partials_of(Aggregate("avg", "x"), _COLUMNS, _TYPES) == [
         Partial(SUM, (2,)),
         Partial(COUNT, (2,)),
     ]
     assert [p.kind for p in partials_of(Aggregate("sum", "n"), _COLUMNS, _TYPES)] == [HIGH, LOW]
+    by_map = Aggregate("min_by", "id", "by")
+    with pytest.raises(ValueError, match=r"min_by\('id', 'by'\) over a column of type map"):
+        partials_of(by_map, {"id": 0, "by": 1}, ["string", "map<string,int>"])
     with pytest.raises(ValueError, match=r"sum\('id'\) over a column of type string"):
         partials_of(Aggregate("sum", "id"), _COLUMNS, _TYPES)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import gc
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,10 +19,22 @@ import pytest
 import penstock
 from penstock.runtime.operators.base import OpenOperator, one_by_one
 from penstock.runtime.profiling import frames
+from penstock.runtime.profiling import sampler as sampling
 from penstock.runtime.profiling.counting import RecordCounts
 from penstock.runtime.profiling.recorder import Recorder
 from penstock.runtime.profiling.sampler import Sampler, stack_of
-from penstock.runtime.profiling.samples import HANDING_OVER, OPERATOR, Spot, TaskProfile
+from penstock.runtime.profiling.samples import (
+    CATCH_UP,
+    DECODE,
+    HANDING_OVER,
+    MOST_FRAMES,
+    OPERATOR,
+    STATE_READ,
+    STATE_WRITE,
+    WAITING,
+    Spot,
+    TaskProfile,
+)
 
 
 def frame_here() -> FrameType:
@@ -92,6 +106,91 @@ def test_a_function_is_its_callers_if_another_operators_function_calls_it() -> N
     assert labels(spot)[:2] == ["calls_parse", "parse"]
 
 
+_OURS = Path(penstock.__file__).parent
+
+
+def defined_in(path: Path, text: str) -> Any:
+    """A function whose frames are found in that file."""
+    found: dict[str, Any] = {}
+    exec(compile(text, str(path), "exec"), found)
+    return found["function"]
+
+
+def calling(path: Path, name: str, inner: Any) -> Any:
+    """A function of that file and name, which calls another one."""
+    text = f"def of(inner):\n  def {name}(block):\n    inner(block)\n  return {name}\nfunction = of"
+    return defined_in(path, text)(inner)
+
+
+def just_block(block: Any) -> None:
+    block()
+
+
+_DECODE = calling(_OURS / "runtime" / "codec.py", "decode", just_block)
+
+
+def seen_within(inner: Any) -> tuple[Spot, list[str]]:
+    """What is seen of a function of ours that the user's function of an operator calls."""
+
+    def of_user(block: Any, value: Any) -> None:
+        inner(block)
+
+    spot = sampled(of_user, KnownCodes(map_1=of_user))
+    return spot, [label for label in labels(spot) if label.startswith("[")]
+
+
+def test_records_are_decoded_for_the_head_whoever_draws_them() -> None:
+    spot, kinds = seen_within(_DECODE)
+    assert (spot.operator, spot.kind, kinds) == ("head", DECODE, ["[decode]"])
+
+
+@pytest.mark.parametrize(("method", "kind"), [("value", STATE_READ), ("update", STATE_WRITE)])
+def test_what_state_decodes_is_work_of_state(method: str, kind: str) -> None:
+    spot, kinds = seen_within(calling(_OURS / "state" / "value_state.py", method, _DECODE))
+    assert (spot.operator, spot.kind, kinds) == ("map_1", kind, [f"[{kind}]"])
+
+
+def test_a_store_that_catches_up_is_told_from_reading() -> None:
+    catching_up = calling(_OURS / "storage" / "catch_up.py", "catch_up", _DECODE)
+    spot, kinds = seen_within(calling(_OURS / "state" / "value_state.py", "value", catching_up))
+    assert (spot.operator, spot.kind) == ("map_1", CATCH_UP)
+    assert kinds == ["[state read]", "[store catch-up]"]
+
+
+def test_waiting_for_input_is_nobodys_time() -> None:
+    reading = calling(Path("/x/pyspark/serializers.py"), "load_stream", just_block)
+    spot, _ = seen_within(reading)
+    assert (spot.operator, spot.kind) == (None, WAITING)
+
+
+def test_of_a_deep_stack_the_outer_frames_are_kept() -> None:
+    def deep(block: Any, value: Any, depth: int = 2 * MOST_FRAMES) -> None:
+        deep(block, value, depth - 1) if depth else block()
+
+    spot = sampled(deep, KnownCodes(map_1=deep))
+    assert spot.operator == "map_1"
+    assert len(spot.frames) == MOST_FRAMES
+
+
+def test_a_frame_that_was_looked_at_holds_nothing_back() -> None:
+    """What a function lets go of ends there and then, as it does without a profile."""
+
+    class Thing:
+        pass
+
+    text = "def function(self, block, ref):\n  block()\n  del self\n  return ref() is None\n"
+    process = defined_in(_OURS / "runtime" / "operators" / "process.py", text)
+    things = [Thing()]
+    ref = weakref.ref(things[0])
+    ended: list[bool] = []
+
+    def of_user(block: Any, value: Any) -> None:
+        ended.append(process(things.pop(), block, ref))
+
+    sampled(of_user, KnownCodes())
+    assert ended == [True]
+
+
 def test_a_task_that_is_not_asked_hands_rows_over() -> None:
     recorder = Recorder(root.__code__, list, lambda: (3, "head"))
     recorder.see([frame_here()], 5)
@@ -146,7 +245,47 @@ def test_a_sampler_looks_while_it_shall_and_leaves_nothing_behind() -> None:
     while sys.getswitchinterval() != before and time.monotonic() < deadline:
         time.sleep(0.005)
     assert sys.getswitchinterval() == before
+    assert gc.isenabled()
     assert recorder.profile.samples == samples
+
+
+def test_looks_begin_anywhere_and_count_for_the_time_between_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A machine that is busy wakes the thread late: 30 ms after the last look, instead of 10."""
+    now = [0.0]
+    slept: list[float] = []
+    seen: list[int] = []
+    sampler = Sampler()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += 0.03
+        if len(slept) == 4:
+            sampler.unwatch(recorder)
+
+    class Looking(Recorder):
+        def see(self, stack: Any, micros: int) -> None:
+            seen.append(micros)
+
+    recorder = Looking(root.__code__, list, lambda: (0, None))
+    monkeypatch.setattr(sampling, "time", SimpleNamespace(sleep=sleep, perf_counter=lambda: now[0]))
+    monkeypatch.setattr(sampling, "random", SimpleNamespace(random=lambda: 0.25))
+    sampler._running = True  # it is this thread that looks
+    sampler.watch(recorder, 0.01)
+    sampler._sample()
+    assert slept == pytest.approx([0.0025, 0.01, 0.01, 0.01])
+    assert seen == pytest.approx([10_000, 30_000, 30_000], abs=1)
+
+
+def test_a_forked_process_has_a_sampler_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread of the other one was not forked along."""
+    inherited = Sampler()
+    inherited.process -= 1
+    monkeypatch.setattr(sampling, "_sampler", inherited)
+    own = sampling.sampler()
+    assert own is not inherited
+    assert sampling.sampler() is own
 
 
 def test_records_are_counted_one_by_one_and_in_runs() -> None:

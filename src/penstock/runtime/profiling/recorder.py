@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
+from penstock.runtime.chain import Composition
 from penstock.runtime.profiling.frames import LASTING, OVERRULING, CodeName, name_of
 from penstock.runtime.profiling.samples import (
     COORDINATION,
@@ -81,7 +82,7 @@ def _owner(frame: FrameType, name: CodeName, caller: CodeName, owners: list[Owne
         for known in owners:
             if (operator := known.operator_in(held)) is not None:
                 return operator
-        if frame.f_code.co_name == "_compose":  # its functions are being opened
+        if frame.f_code is Composition.compose.__code__:  # its functions are being opened
             uid = getattr(held.get("described"), "uid", None)
             return uid if isinstance(uid, str) else None
     elif not name.ours and caller.ours:
