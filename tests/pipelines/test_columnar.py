@@ -126,6 +126,42 @@ def test_columns_before_python_functions(spark: Any, make_env: Any) -> None:
     ]
 
 
+@on_spark
+def test_columns_with_awkward_names(spark: Any, make_env: Any) -> None:
+    """Names that Python or we use otherwise, left to Python since there are several sources."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    env = make_env()
+    frame = spark.createDataFrame(
+        [(n % 2, n * 10, n) for n in range(4)], "_1 long, _2 long, Time long"
+    )
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(F.col("_2"))
+    windows = (
+        env.from_spark(frame)
+        .assign_timestamps_and_watermarks(strategy)
+        .key_by("_1")
+        .window(TumblingEventTimeWindows.of(Duration.of_seconds(1)))
+        .aggregate(agg.of(total=agg.sum("_2"), newest=agg.max("Time")), _with_window)
+    )
+    named = env.from_spark(frame).key_by(F.col("TIME")).map(lambda r: ("named", r._1, r.Time))
+    tuples = (
+        env.from_spark(frame, record_type=tuple).key_by(F.col("_2")).map(lambda r: ("tuple", *r))
+    )
+    values = (
+        env.from_spark(frame).map(F.col("time")).key_by(F.col("time")).map(lambda n: ("value", n))
+    )
+
+    found = sorted(windows.union(named, tuples, values).execute_and_collect(), key=repr)
+
+    assert found == [
+        *[("named", n % 2, n) for n in (0, 2, 1, 3)],
+        *[("tuple", n % 2, n * 10, n) for n in (0, 2, 1, 3)],
+        *[("value", n) for n in range(4)],
+        (0, 0, 20, 2),
+        (1, 0, 40, 3),
+    ]
+
+
 # Both lanes and a model
 
 _AGGREGATES = {

@@ -17,7 +17,7 @@ from gated import await_true
 
 from penstock.common import Types
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.functions import KeyedProcessFunction
+from penstock.datastream.functions import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import FileAccessError, InvalidArgumentError
 from penstock.runtime.profiling import sampler
@@ -88,6 +88,24 @@ def test_the_slowest_operator_is_named(make_env: Any, tmp_path: Path) -> None:
     assert ";spend (test_profile.py:" in folded
     assert ET.fromstring((place / "flame.svg").read_text()).tag.endswith("svg")
     assert (place / "profile.txt").read_text().startswith("Profile of job named: ")
+
+
+class Loading(MapFunction):
+    def open(self, runtime_context: Any) -> None:
+        spend(0.3)
+
+    def map(self, value: int) -> int:
+        return value
+
+
+@locally
+def test_the_opening_of_a_function_is_its_operators(make_env: Any, tmp_path: Path) -> None:
+    env = make_env(profiled(tmp_path))
+    numbers = env.from_sequence(1, 10).map(lambda n: n).name("first").map(Loading()).name("loading")
+    list(numbers.map(lambda n: n).name("last").execute_and_collect("opening"))
+    operators = operators_in(tmp_path / "profiles" / "opening")
+    total = {name: found["total_seconds"] for name, found in operators.items()}
+    assert total["loading"] > 0.2 > 0.1 > sum(total.values()) - total["loading"]
 
 
 @locally

@@ -58,16 +58,17 @@ def column_filter(graph: StreamGraph, edges: Edges, column: Any) -> ColumnFilter
     return ColumnFilter((column,), rows, record)
 
 
-def column_key(graph: StreamGraph, edges: Edges, column: Any) -> str:
-    """The name of the field that a Column stands for."""
-    frame, _ = _before("key_by", graph, edges, after_time=True)
-    name = spark_interface.name_of_field("key_by", frame, column)
-    if name is None:
+def column_key(graph: StreamGraph, edges: Edges, column: Any) -> int | str:
+    """The field of the records that a Column stands for."""
+    frame, record = _before("key_by", graph, edges, after_time=True)
+    position = spark_interface.position_of_field("key_by", frame, column)
+    field: int | str | None = None if position is None else record.field_of(position)
+    if field is None:
         raise InvalidArgumentError(
             "key_by takes a Column that is a field of the records; compute the key in a map "
             "before: map([..., column.alias('key')]).key_by('key')"
         )
-    return name
+    return field
 
 
 def check_time(graph: StreamGraph, edges: Edges, time: AssignTime) -> None:

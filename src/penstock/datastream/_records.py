@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
+from operator import itemgetter
 from typing import Any
 
 from penstock.common.types import Row, make_row
@@ -23,12 +24,31 @@ def record_class(names: tuple[str, ...]) -> Any:
     """The class of records with these fields, the same one for the same names in a process."""
     make: Any = namedtuple
     cls = make("Record", names, rename=True)
+    if cls._fields != names and len(set(names)) == len(names):
+        # Names that a named tuple refuses ("_1", "class") it calls by other columns' names.
+        cls._fields = names
+        cls.__repr__ = _shown
+        for at, name in enumerate(names):
+            if name not in _RESERVED:
+                setattr(cls, name, property(itemgetter(at)))
 
     def reduce(self: Any) -> tuple[Any, ...]:
         return _make_record, (names, tuple(self))
 
     cls.__reduce__ = reduce
     return cls
+
+
+_RESERVED = frozenset(dir(namedtuple("_Nothing", ())))
+"""What a record has beside its fields; a column of such a name is reached by `key_by` and the like,
+or by its position."""
+
+
+def _shown(record: Any) -> str:
+    shown = ", ".join(
+        f"{name}={value!r}" for name, value in zip(record._fields, record, strict=True)
+    )
+    return f"Record({shown})"
 
 
 def _make_record(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
@@ -66,6 +86,14 @@ class RecordMaker:
             return {**by_place, **{f"f{at}": at for at in by_place}}
         return by_name if self.kind is dict else {**by_place, **by_name}
 
+    def field_of(self, position: int) -> int | str | None:
+        """The field that comes from a column; None if the records have none of it."""
+        if self.kind is tuple:
+            return position
+        name = self.names[position]
+        known = self.kind in (None, dict, Row) or name in field_names(self.kind)
+        return name if known else None
+
     def __call__(self, columns: list[list[Any]]) -> Iterable[Any]:
         kind = self.kind
         rows: Iterator[Any] = zip(*columns, strict=True)
@@ -90,6 +118,9 @@ class ValueMaker:
 
     def positions(self) -> dict[Any, int]:
         return {0: 0}
+
+    def field_of(self, position: int) -> int | None:
+        return 0 if position == 0 else None
 
     def __call__(self, columns: list[list[Any]]) -> Iterable[Any]:
         return columns[0]

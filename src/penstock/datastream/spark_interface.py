@@ -120,9 +120,9 @@ def tried(method: str, make: Any, *columns: Any) -> Any:
     return columns_of.tried(method, make, *columns)
 
 
-def name_of_field(method: str, frame: Any, column: Any) -> str | None:
-    """The name of the frame's own column that a Column is, None if it is computed."""
-    found: str | None = _lazily("penstock.driver.spark_columns").name_of_field(
+def position_of_field(method: str, frame: Any, column: Any) -> int | None:
+    """Which of the frame's own columns a Column is, None if it is computed."""
+    found: int | None = _lazily("penstock.driver.spark_columns").position_of_field(
         method, frame, column
     )
     return found

@@ -4,7 +4,7 @@ partial results per key and slice of time."""
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
@@ -28,7 +28,8 @@ from penstock.runtime.partials import (
 )
 from penstock.runtime.physical import PhysicalOperator
 
-_TIME, _START = "time", "start"
+_TIME, _START = "penstock time", "penstock start"
+"""Not names that the user's columns are likely to have, in any case."""
 _MILLIS = ("bigint", "int", "smallint", "tinyint")
 _EXCHANGE, _PREPARED = "ShuffleExchangeExec", "CoalesceExec"
 
@@ -42,12 +43,16 @@ def tried(method: str, make: Any, *columns: Column) -> DataFrame:
     return frame
 
 
-def name_of_field(method: str, frame: DataFrame, column: Column) -> str | None:
-    """The name of the frame's own column that a column is, None if it is computed."""
+def position_of_field(method: str, frame: DataFrame, column: Column) -> int | None:
+    """Which of the frame's own columns a column is, None if it is computed."""
     selected: Any = tried(method, frame.select, column)
-    expression = selected._jdf.queryExecution().analyzed().expressions().apply(0)
-    is_field = expression.getClass().getSimpleName() == "AttributeReference"
-    return selected.columns[0] if is_field else None
+    wanted = selected._jdf.queryExecution().analyzed().expressions().apply(0)
+    if wanted.getClass().getSimpleName() != "AttributeReference":
+        return None
+    there = cast(Any, frame)._jdf.queryExecution().analyzed().output()
+    # Not by name, of which only the case may differ.
+    same = (at for at in range(there.size()) if there.apply(at).exprId() == wanted.exprId())
+    return next(same, None)
 
 
 def millis(frame: DataFrame, column: Column) -> Column | None:
