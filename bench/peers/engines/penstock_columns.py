@@ -24,12 +24,13 @@ def as_answer(key: str, window: Any, results: Any) -> Iterator[Any]:
 
 
 def run(params: Params) -> Result:
+    spark = jobs.session()  # before any Column is made
     env = jobs.environment(params)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(
         Duration.of_millis(OUT_OF_ORDER_MILLIS)
     ).with_timestamp_assigner(F.col("ts"))
     averages = (
-        env.from_spark(frame_of(jobs.session(), params, "readings"), bounded=True)
+        env.from_spark(frame_of(spark, params, "readings"), bounded=True)
         .map([F.col("id"), F.col("ts"), (F.col("temp") * 2 + 0.25).alias("temp")])
         .assign_timestamps_and_watermarks(strategy)
         .key_by("id")
