@@ -123,7 +123,8 @@ def q8(frames: Frames) -> DataFrame:
         for stream, frame in frames.items()
     }
     sellers = windows["auctions"].dropDuplicates(["seller", "w"]).withColumnRenamed("w", "sold")
-    both = windows["people"].join(sellers, f.expr("id = seller AND w = sold"))
+    people = windows["people"].where("id >= 0")  # the event at the end is in both streams
+    both = people.join(sellers, f.expr("id = seller AND w = sold"))
     return both.select("id", "name", _millis("w.start"))
 
 
