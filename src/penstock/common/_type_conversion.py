@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from ctypes import c_float
 from typing import Any
 
-from penstock.common._type_unroll import map_values
+from penstock.common import _type_unroll as unroll
+from penstock.common._type_unroll import Fits, map_values
 from penstock.common.time import Instant
 from penstock.common.types import Row, make_row
 from penstock.errors import TypeMismatchError
@@ -24,9 +25,40 @@ Converter = Callable[[Any], Any]
 _misfit = TypeMismatchError.of
 
 
+def _leaving(fits: Fits, convert: Converter) -> Converter:
+    """The converter, which says what it leaves as it is: then it need not be called."""
+    convert.fits = fits  # type: ignore[attr-defined]
+    return convert
+
+
+def _exactly(cls: type) -> Fits:
+    return lambda value: f"{value}.__class__ is {cls.__name__}"
+
+
+def _fits_of(converters: Sequence[Converter]) -> list[Fits] | None:
+    """None, if one of them does not say."""
+    found = [getattr(convert, "fits", None) for convert in converters]
+    return None if None in found else found  # type: ignore[return-value]
+
+
+def converted(call: Callable[[Any], Any], convert: Converter) -> Callable[[Any], Any]:
+    """What `call` gives, checked and converted."""
+    fits = _fits_of([convert])
+    if fits is not None:
+        return unroll.then(call, convert, fits[0])
+
+    def both(value: Any) -> Any:
+        return convert(call(value))
+
+    return both
+
+
 def same(value: Any) -> Any:
     """Stands in for a converter where there is nothing to convert."""
     return value
+
+
+_leaving(lambda value: "True", same)
 
 
 def int_converter(expected: str, bits: int) -> Converter:
@@ -44,7 +76,9 @@ def int_converter(expected: str, bits: int) -> Converter:
             return value
         return ((value + half) & mask) - half
 
-    return convert
+    return _leaving(
+        lambda value: f"{value}.__class__ is int and {low} <= {value} <= {high}", convert
+    )
 
 
 def _as_int(expected: str, value: Any) -> int:
@@ -63,7 +97,7 @@ def big_int_converter(expected: str) -> Converter:
             return value
         return _as_int(expected, value)
 
-    return convert
+    return _leaving(_exactly(int), convert)
 
 
 def double_converter(expected: str) -> Converter:
@@ -72,7 +106,7 @@ def double_converter(expected: str) -> Converter:
             return value
         return _as_float(expected, value)
 
-    return convert
+    return _leaving(_exactly(float), convert)
 
 
 def float_converter(expected: str) -> Converter:
@@ -105,7 +139,7 @@ def string_converter(expected: str) -> Converter:
             return str.__str__(value)
         raise _misfit(expected, value)
 
-    return convert
+    return _leaving(_exactly(str), convert)
 
 
 def char_converter(expected: str) -> Converter:
@@ -125,7 +159,7 @@ def boolean_converter(expected: str) -> Converter:
             return value
         raise _misfit(expected, value)
 
-    return convert
+    return _leaving(_exactly(bool), convert)
 
 
 def decimal_converter(expected: str) -> Converter:
@@ -195,7 +229,7 @@ def bytes_converter(expected: str, element: Converter) -> Converter:
             return bytes([b & 0xFF for b in _each(element, value)])
         raise _misfit(expected, value)
 
-    return convert
+    return _leaving(_exactly(bytes), convert)
 
 
 def list_converter(expected: str, element: Converter, arrays: bool = False) -> Converter:
@@ -266,7 +300,12 @@ def tuple_converter(expected: str, fields: Sequence[Converter]) -> Converter:
                 _convert_at(f"[{i}]", c, v)
             raise
 
-    return convert
+    fits = _fits_of(fields)
+    return (
+        convert
+        if fits is None
+        else _leaving(unroll.tuple_fits(fits), unroll.tuple_if(fits, convert))
+    )
 
 
 def row_converter(expected: str, names: tuple[str, ...], fields: Sequence[Converter]) -> Converter:
@@ -305,7 +344,7 @@ def _fields_converter(
     names: Sequence[str], fields: Sequence[Converter]
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """Values of named fields → converted values; a misfit names its field."""
-    convert_all = map_values(_steps(fields))
+    convert_all = map_values(_steps(fields), _fits_of(fields))
 
     def convert(values: Sequence[Any]) -> list[Any]:
         try:

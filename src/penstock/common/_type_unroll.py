@@ -10,12 +10,73 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Step = Callable[[Any], Any]
+Fits = Callable[[str], str]
+"""From the source of a value to that of the question whether its step would leave it as it is."""
 
 
-def map_values(steps: Sequence[Step | None]) -> Callable[[Sequence[Any]], list[Any]]:
-    """Sequence → list, each value through its own step; None leaves a value alone."""
+def map_values(
+    steps: Sequence[Step | None], fits: Sequence[Fits] | None = None
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """Sequence → list, each value through its own step; None leaves a value alone.
+
+    With `fits` steps are taken only if it is not known that none of them changes anything.
+    """
     items = ", ".join(_call(steps, i, f"v{i}") for i in range(len(steps)))
-    return _function(f"{_unpack(len(steps))}return [{items}]", steps)
+    unpack = _unpack(len(steps))
+    if not fits:
+        return _function(f"{unpack}return [{items}]", steps)
+    unchanged = ", ".join(f"v{i}" for i in range(len(steps)))
+    return _function(f"{unpack}return [{unchanged}] if {_all(fits)} else [{items}]", steps)
+
+
+def tuple_if(fits: Sequence[Fits], otherwise: Step) -> Step:
+    """A tuple whose values all fit as it is; all else by `otherwise`.
+
+    A quarter of what it takes to convert three fields one by one.
+    """
+    unpack = _unpack(len(fits)).removesuffix("; ")
+    lines = [
+        "def checked(v):",
+        f" if v.__class__ is tuple and len(v) == {len(fits)}:",
+        f"  {unpack or 'pass'}",
+        f"  if {_all(fits)}: return v",
+        " return otherwise(v)",
+    ]
+    namespace: dict[str, Any] = {"otherwise": otherwise}
+    exec("\n".join(lines), namespace)
+    checked: Step = namespace["checked"]
+    return checked
+
+
+def tuple_fits(fits: Sequence[Fits]) -> Fits:
+    """Whether a value is a tuple of values that fit."""
+
+    def asked(value: str) -> str:
+        fields = [f"({each(f'{value}[{i}]')})" for i, each in enumerate(fits)]
+        return " and ".join(
+            [f"{value}.__class__ is tuple", f"len({value}) == {len(fits)}", *fields]
+        )
+
+    return asked
+
+
+def then(call: Step, step: Step, fits: Fits) -> Step:
+    """What `call` gives, through `step` if it does not fit."""
+    lines = [
+        "def make(call, step):",
+        " def both(value):",
+        "  found = call(value)",
+        f"  return found if {fits('found')} else step(found)",
+        " return both",
+    ]
+    namespace: dict[str, Any] = {}
+    exec("\n".join(lines), namespace)
+    both: Step = namespace["make"](call, step)
+    return both
+
+
+def _all(fits: Sequence[Fits]) -> str:
+    return " and ".join(f"({each(f'v{i}')})" for i, each in enumerate(fits)) or "True"
 
 
 def values_to_dict(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
+from penstock.common._type_conversion import converted
 from penstock.errors import InvalidArgumentError, RecordTooLargeError, UnpicklableError, short_repr
 from penstock.graph.partitioning import (
     Broadcast,
@@ -120,13 +121,7 @@ def key_selector(partitioning: ByKey) -> Callable[[Any], Any]:
     """The key selector; with a declared key type, what it gives is checked and converted."""
     call = partitioning.select
     convert = None if partitioning.key_type is None else partitioning.key_type.converter()
-    if convert is None:
-        return call
-
-    def select(value: Any) -> Any:
-        return convert(call(value))
-
-    return select
+    return call if convert is None else converted(call, convert)
 
 
 class EdgeWriter:

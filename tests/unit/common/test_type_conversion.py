@@ -7,7 +7,7 @@ import decimal
 import enum
 import math
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Row, RowKind, Types
+from penstock.common._type_conversion import converted
 from penstock.common.time import Instant
 from penstock.errors import TypeMismatchError
 
@@ -256,3 +257,55 @@ def test_wrapping_keeps_the_low_bits(type_info, code, value):
 def test_float32_values_are_kept(value):
     got = convert(Types.FLOAT(), value)
     assert got == value or (math.isnan(got) and math.isnan(value))
+
+
+class Pair(NamedTuple):
+    name: str
+    number: int
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (("a", 2**63, (1.5, True)), ("a", -(2**63), (1.5, True))),
+        ((None, 1, (1.5, False)), (None, 1, (1.5, False))),
+        (("a", 1, (1, None)), ("a", 1, (1.0, None))),
+        (["a", 1, [1.5, True]], ("a", 1, (1.5, True))),
+        (("a", np.int64(7), (np.float64(1.5), True)), ("a", 7, (1.5, True))),
+    ],
+)
+def test_a_tuple_of_which_one_part_does_not_fit(value: Any, expected: Any) -> None:
+    nested = Types.TUPLE([Types.DOUBLE(), Types.BOOLEAN()])
+    found = Types.TUPLE([Types.STRING(), Types.LONG(), nested]).converter()(value)
+    assert found == expected
+    assert list(map(type, found)) == list(map(type, expected))
+    assert list(map(type, found[2])) == list(map(type, expected[2]))
+
+
+def test_a_tuple_that_fits_stays_the_same() -> None:
+    nested = Types.TUPLE([Types.DOUBLE(), Types.PICKLED_BYTE_ARRAY()])
+    convert = Types.TUPLE([Types.STRING(), Types.LONG(), Types.BIG_INT(), nested]).converter()
+    assert convert is not None
+    value = ("a", 1, 2**70, (1.5, [object()]))
+    assert convert(value) is value
+    assert type(Types.TUPLE([Types.STRING(), Types.LONG()]).converter()(Pair("a", 1))) is tuple
+    assert Types.TUPLE([]).converter()(()) == ()
+
+
+@pytest.mark.parametrize(
+    "wrong", [("a", True, (1.5, True)), ("a", 1, (1.5,)), (1, 1, (1.5, True)), 7]
+)
+def test_a_tuple_that_does_not_fit_at_all(wrong: Any) -> None:
+    nested = Types.TUPLE([Types.DOUBLE(), Types.BOOLEAN()])
+    with pytest.raises(TypeMismatchError):
+        Types.TUPLE([Types.STRING(), Types.LONG(), nested]).converter()(wrong)
+
+
+def test_a_key_is_converted_only_if_it_must_be() -> None:
+    select = converted(lambda record: record[0], Types.LONG().converter())
+    key = 2**40
+    assert select((key,)) is key
+    assert select((2**63,)) == -(2**63)
+    assert type(select((np.int32(5),))) is int
+    with pytest.raises(TypeMismatchError):
+        select(("a",))
