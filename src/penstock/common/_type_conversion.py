@@ -41,6 +41,12 @@ def _fits_of(converters: Sequence[Converter]) -> list[Fits] | None:
     return None if None in found else found  # type: ignore[return-value]
 
 
+def instead_of(convert: Converter, by: Converter) -> Converter:
+    """`by`, which does what a converter does and more, spared where there is nothing to do."""
+    fits = _fits_of([convert])
+    return by if fits is None else unroll.unless(fits[0], by)
+
+
 def converted(call: Callable[[Any], Any], convert: Converter) -> Callable[[Any], Any]:
     """What `call` gives, checked and converted."""
     fits = _fits_of([convert])

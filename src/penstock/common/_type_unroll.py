@@ -60,6 +60,14 @@ def tuple_fits(fits: Sequence[Fits]) -> Fits:
     return asked
 
 
+def unless(fits: Fits, otherwise: Step) -> Step:
+    """A value that fits as it is, all else by `otherwise`."""
+    namespace: dict[str, Any] = {"otherwise": otherwise}
+    exec(f"def checked(v): return v if {fits('v')} else otherwise(v)", namespace)
+    checked: Step = namespace["checked"]
+    return checked
+
+
 def then(call: Step, step: Step, fits: Fits) -> Step:
     """What `call` gives, through `step` if it does not fit."""
     lines = [

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
+from penstock.common._type_conversion import instead_of
 from penstock.errors import PenstockError, StateError, TypeMismatchError, short_repr
 from penstock.state.backend import KeyScope, StateBase
 from penstock.storage.entries import Entry
@@ -125,7 +126,7 @@ def naming(state: str, convert: Callable[[Any], Any] | None) -> Callable[[Any], 
         except TypeMismatchError as error:
             raise error.inside(f"state {state!r}") from None
 
-    return converted
+    return instead_of(convert, converted)
 
 
 def dump_value(state: str, dumps: Callable[[Any], bytes], value: Any) -> bytes:
