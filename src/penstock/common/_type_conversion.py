@@ -10,7 +10,7 @@ import datetime as dt
 import decimal
 import numbers
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import c_float
 from typing import Any
 
@@ -45,6 +45,22 @@ def instead_of(convert: Converter, by: Converter) -> Converter:
     """`by`, which does what a converter does and more, spared where there is nothing to do."""
     fits = _fits_of([convert])
     return by if fits is None else unroll.unless(fits[0], by)
+
+
+def each_converted(
+    call: Converter, emit: Any, place: str
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """A run of values, each checked and converted by `call`, before they go to `emit`: work of the
+    code in the file `place`."""
+    fits = _fits_of([call])
+    if fits is not None:
+        return unroll.each_unless(fits[0], call, emit, place)
+
+    def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
+        for value in values:
+            yield call(value)
+
+    return results
 
 
 def converted(call: Callable[[Any], Any], convert: Converter) -> Callable[[Any], Any]:

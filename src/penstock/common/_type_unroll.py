@@ -6,7 +6,7 @@ of field names as literals and of generated names only. Knows nothing of types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 Step = Callable[[Any], Any]
@@ -42,9 +42,7 @@ def tuple_if(fits: Sequence[Fits], otherwise: Step) -> Step:
         f"  if {_all(fits)}: return v",
         " return otherwise(v)",
     ]
-    namespace: dict[str, Any] = {"otherwise": otherwise}
-    exec("\n".join(lines), namespace)
-    checked: Step = namespace["checked"]
+    checked: Step = _defined(lines, otherwise=otherwise)["checked"]
     return checked
 
 
@@ -62,10 +60,27 @@ def tuple_fits(fits: Sequence[Fits]) -> Fits:
 
 def unless(fits: Fits, otherwise: Step) -> Step:
     """A value that fits as it is, all else by `otherwise`."""
-    namespace: dict[str, Any] = {"otherwise": otherwise}
-    exec(f"def checked(v): return v if {fits('v')} else otherwise(v)", namespace)
-    checked: Step = namespace["checked"]
+    lines = [f"def checked(v): return v if {fits('v')} else otherwise(v)"]
+    checked: Step = _defined(lines, otherwise=otherwise)["checked"]
     return checked
+
+
+def each_unless(
+    fits: Fits, call: Step, emit: Any, place: str
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The values that fit as they are, all others by `call`; two thirds of the time of a call each.
+
+    By `call`, `emit` and the file that it is said to be in, its frame tells whose work it is.
+    """
+    lines = [
+        "def make(call, emit):",
+        " def results(values, emit=emit):",
+        "  for value in values:",
+        f"   yield value if {fits('value')} else call(value)",
+        " return results",
+    ]
+    results: Callable[[Iterable[Any]], Iterator[Any]] = _defined(lines, place)["make"](call, emit)
+    return results
 
 
 def then(call: Step, step: Step, fits: Fits) -> Step:
@@ -77,9 +92,7 @@ def then(call: Step, step: Step, fits: Fits) -> Step:
         f"  return found if {fits('found')} else step(found)",
         " return both",
     ]
-    namespace: dict[str, Any] = {}
-    exec("\n".join(lines), namespace)
-    both: Step = namespace["make"](call, step)
+    both: Step = _defined(lines)["make"](call, step)
     return both
 
 
@@ -120,7 +133,11 @@ def _unpack(size: int) -> str:
 
 
 def _function(body: str, steps: Sequence[Step | None]) -> Callable[[Any], Any]:
-    namespace: dict[str, Any] = {f"s{i}": step for i, step in enumerate(steps) if step is not None}
-    exec(f"def unrolled(v): {body}", namespace)
-    unrolled: Callable[[Any], Any] = namespace["unrolled"]
+    known = {f"s{i}": step for i, step in enumerate(steps) if step is not None}
+    unrolled: Callable[[Any], Any] = _defined([f"def unrolled(v): {body}"], **known)["unrolled"]
     return unrolled
+
+
+def _defined(lines: Sequence[str], place: str = __file__, **known: Any) -> dict[str, Any]:
+    exec(compile("\n".join(lines), place, "exec"), known)
+    return known

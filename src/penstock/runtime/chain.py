@@ -6,11 +6,12 @@ The closures made here see every record, so whatever can be chosen is chosen onc
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from penstock.common._type_conversion import each_converted
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import InitContext
 from penstock.datastream.output_tag import OutputTag
@@ -225,11 +226,7 @@ class Composition:
         def convert(value: Any) -> None:
             emit(call(value))
 
-        def results(values: Iterable[Any], emit: Emit = emit) -> Iterator[Any]:
-            for value in values:
-                yield call(value)
-
-        return convert, passing(results, run)
+        return convert, passing(each_converted(call, emit, __file__), run)
 
 
 def _description(described: PhysicalOperator) -> OperatorDescription:
