@@ -49,18 +49,11 @@ def instead_of(convert: Converter, by: Converter) -> Converter:
 
 def each_converted(
     call: Converter, emit: Any, place: str
-) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """A run of values, each checked and converted by `call`, before they go to `emit`: work of the
-    code in the file `place`."""
+) -> Callable[[Iterable[Any]], Iterator[Any]] | None:
+    """A run of values, each checked and converted by `call` unless it fits, before they go to
+    `emit`: work of the code in the file `place`. None, if the converter must be called anyway."""
     fits = _fits_of([call])
-    if fits is not None:
-        return unroll.each_unless(fits[0], call, emit, place)
-
-    def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
-        for value in values:
-            yield call(value)
-
-    return results
+    return None if fits is None else unroll.each_unless(fits[0], call, emit, place)
 
 
 def converted(call: Callable[[Any], Any], convert: Converter) -> Callable[[Any], Any]:

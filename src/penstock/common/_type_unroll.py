@@ -133,7 +133,7 @@ def _unpack(size: int) -> str:
 
 
 def _function(body: str, steps: Sequence[Step | None]) -> Callable[[Any], Any]:
-    known = {f"s{i}": step for i, step in enumerate(steps) if step is not None}
+    known: dict[str, Any] = {f"s{i}": step for i, step in enumerate(steps) if step is not None}
     unrolled: Callable[[Any], Any] = _defined([f"def unrolled(v): {body}"], **known)["unrolled"]
     return unrolled
 

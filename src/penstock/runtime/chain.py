@@ -6,7 +6,7 @@ The closures made here see every record, so whatever can be chosen is chosen onc
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -226,7 +226,11 @@ class Composition:
         def convert(value: Any) -> None:
             emit(call(value))
 
-        return convert, passing(each_converted(call, emit, __file__), run)
+        def results(values: Iterable[Any], emit: Emit = emit) -> Iterator[Any]:
+            for value in values:
+                yield call(value)
+
+        return convert, passing(each_converted(call, emit, __file__) or results, run)
 
 
 def _description(described: PhysicalOperator) -> OperatorDescription:
