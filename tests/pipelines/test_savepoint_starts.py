@@ -6,6 +6,7 @@ import base64
 import os
 import pickle
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.driver.local_executor import LocalExecutor
 from penstock.errors import (
     CheckpointMismatchError,
     JobCancelledError,
@@ -216,9 +218,20 @@ def test_cancelling_with_a_savepoint(jobs: CountingJobs) -> None:
 
 @local
 @pytest.mark.parametrize("drain", [False, True])
-def test_a_job_that_has_had_no_epoch(jobs: CountingJobs, drain: bool) -> None:
+def test_a_job_that_has_had_no_epoch(
+    jobs: CountingJobs, drain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """There is nothing in its savepoint, and who begins from it begins at the beginning."""
-    path = jobs.start().stop_with_savepoint(drain).result(60)
+    asked, run = threading.Event(), LocalExecutor.run
+
+    def run_once_asked(*arguments: Any) -> None:
+        assert asked.wait(60)
+        run(*arguments)
+
+    monkeypatch.setattr(LocalExecutor, "run", run_once_asked)
+    answer = jobs.start().stop_with_savepoint(drain)
+    asked.set()
+    path = answer.result(60)
     assert not open_snapshot(path).manifest.sources
     assert written(jobs.root / "out") == []
     jobs.start(start=path)
