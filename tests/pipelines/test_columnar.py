@@ -18,6 +18,7 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import aggregates as agg
 from penstock.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from penstock.errors import InvalidArgumentError, InvalidProgramError, PenstockError
+from penstock.options import WINDOW_SLICES
 
 pytestmark = pytest.mark.spark
 on_spark = pytest.mark.parametrize("executor", ["spark"], indirect=True)
@@ -61,6 +62,18 @@ def _row(id: Any, ts: int, n: Any = None, x: Any = None, s: Any = None) -> Row:
     return id, ts, n, x, s
 
 
+def _late_records(reports: list[Any]) -> int:
+    """As many as a task has dropped."""
+    return max(
+        value
+        for report in reports
+        for group in report.metrics.values()
+        for metrics in group
+        for name, value in metrics.items()
+        if name.endswith("numLateRecordsDropped")
+    )
+
+
 @on_spark
 def test_columns_before_windows(spark: Any, make_env: Any, tmp_path: Path) -> None:
     """A filter, a projection, a key, timestamps of Spark's kind; one record comes too late."""
@@ -92,15 +105,7 @@ def test_columns_before_windows(spark: Any, make_env: Any, tmp_path: Path) -> No
         ("b", 0, 1, 10.0),
         ("b", 1000, 2, 14.0),
     ]
-    late = [
-        value
-        for report in reports
-        for group in report.metrics.values()
-        for metrics in group
-        for name, value in metrics.items()
-        if name.endswith("numLateRecordsDropped")
-    ]
-    assert max(late) == 1
+    assert _late_records(reports) == 1
     assert sum(max(report.records_in.values()) for report in reports) == 7
 
 
@@ -241,6 +246,7 @@ _AWKWARD = [
 
 @on_spark
 @example(_AWKWARD, set(_AGGREGATES), (1000, 1000, 250), 500)
+@example(_AWKWARD, {"rows", "known", "big", "mean", "mean_of_big", "low"}, (1000, 1000, 250), 500)
 @given(
     _EPOCHS, st.sets(st.sampled_from(sorted(_AGGREGATES)), min_size=1), _WINDOWS,
     st.sampled_from([0, 1000]),
@@ -293,6 +299,31 @@ def test_lane_changes_over_restarts(
     assert first
     assert second
     assert sorted(first + second + third) == sorted(_model(epochs, function, sizes, 0))
+
+
+@on_spark
+@pytest.mark.parametrize(("size", "slices"), [(1000, True), (2000, False), (2000, True)])
+def test_epochs_and_late_records(
+    spark: Any, make_env: Any, tmp_path: Path, size: int, slices: bool
+) -> None:
+    """Partial results of one epoch are merged into what is in state, unless they are too late."""
+    late = [_row("a", 900, x=6.0)] * 4
+    epochs = [
+        [_row("a", 0, x=1.0), _row("a", 1, x=2.0), _row("b", 2, x=7.0)],
+        [_row("a", 3, x=2.0), _row("a", 4, x=3.0), _row("a", 5, x=3.0)],
+        *[[_row("a", 1000, x=4.0)], [_row("a", 3000, x=5.0)], late],
+    ]
+    frame = _stream_of(spark, tmp_path / "rows", epochs)
+    function = agg.of(n=agg.count(), different=agg.count_distinct("x"))
+    env = make_env({WINDOW_SLICES.key: str(slices).lower()})
+    reports: list[Any] = []
+    env.add_epoch_listener(reports.append)
+    sizes = (size, 1000, 0)
+
+    found = sorted(_windowed(env, frame, function, sizes, 0, "id").execute_and_collect())
+
+    assert found == sorted(_model(epochs, function, sizes, 0))
+    assert _late_records(reports) == 4
 
 
 @on_spark

@@ -16,6 +16,7 @@ from pyspark import SparkFiles, TaskContext
 
 from penstock.datastream.connectors._arrow_columns import column_values
 from penstock.runtime.epoch import EpochOrder
+from penstock.runtime.operators.sources import SourceRecords, SparkSource
 from penstock.runtime.payload import Row
 from penstock.runtime.physical import PhysicalPlan
 from penstock.runtime.plan_file import load_plan
@@ -159,12 +160,15 @@ class SparkSourceTask:
         _settle()
         plan = self.plan.load()
         vertex = plan.vertices[self.vertex]
-        read = vertex.operators[0].operator.read
-        records = (
-            read([column_values(c) for c in part.columns])
-            for batch in batches
-            for part in _sliced(batch)
-        )
+        source: SparkSource = vertex.operators[0].operator
+        if source.combined is not None:
+            records: Iterable[SourceRecords] = map(source.read_combined, batches)
+        else:
+            records = (
+                source.read([column_values(c) for c in part.columns])
+                for batch in batches
+                for part in _sliced(batch)
+            )
         subtask = _context().partitionId() % vertex.parallelism
         return _to_arrow(run_spark_source(plan, vertex, subtask, _order(), records))
 

@@ -90,10 +90,10 @@ class RecordTooLargeError(PenstockError, ValueError):
     """One record is larger than what can be moved between tasks."""
 
     @classmethod
-    def of(cls, where: str, size: int, limit: int) -> RecordTooLargeError:
+    def of(cls, limit: int) -> RecordTooLargeError:
         return cls(
-            f"a record of {size} bytes at {where} is over the limit of {limit}; "
-            "store the large part elsewhere and send a reference to it"
+            f"a record takes more than {limit:,} bytes; "
+            "split it, or pass a reference to where the data is"
         )
 
 

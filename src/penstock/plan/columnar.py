@@ -25,7 +25,7 @@ from penstock.runtime.operators.columns import ColumnOperator
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.operators.timestamps import AssignTime
 from penstock.runtime.operators.windows import Windowing
-from penstock.runtime.partials import KEY_TYPES, NUMBER_OF_RECORDS, Combined, key_of, partials_of
+from penstock.runtime.partials import KEY_TYPES, NUMBER_OF_RECORDS, Combined, partials_of
 
 COLUMNAR, PYTHON = "columnar", "Python"
 
@@ -149,14 +149,14 @@ def _combined(nodes: tuple[Node, ...], window: Node, ordered_everywhere: bool) -
     if by_key.key_type is not None or any(node.output_type is not None for node in path):
         raise _InPython("a type is declared, to which values are converted in Python")
     combined = _combination(source, window.operator, by_key)
-    time = replace(time, at_end=True)
+    time = replace(time, newest=combined.newest)
     source = replace(source, combined=combined)
     if timed is path[0]:
         source = replace(source, time=time)
     else:
         timed = replace(timed, operator=time)
-    edge = replace(window.inputs[0], partitioning=replace(by_key, select=key_of))
-    window = replace(window, operator=replace(window.operator, combined=True), inputs=(edge,))
+    edge = replace(window.inputs[0], partitioning=replace(by_key, select=combined.select))
+    window = replace(window, operator=replace(window.operator, combined=combined), inputs=(edge,))
     return timed, replace(path[0], operator=source), window
 
 

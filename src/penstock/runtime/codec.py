@@ -24,6 +24,7 @@ from uuid import UUID
 
 import cloudpickle
 import msgspec
+import pyarrow as pa
 
 from penstock.errors import UnpicklableError
 
@@ -32,7 +33,7 @@ _CONSTANT = frozenset(
     | {date, datetime, time, timedelta, Decimal, UUID, complex, range}
 )
 
-PICKLED, FROZEN = b"\x00", b"\x01"
+PICKLED, FROZEN, COLUMNS = b"\x00", b"\x01", b"\x02"
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack_frozen = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -82,8 +83,17 @@ def encode_frozen(values: list[bytes]) -> bytes:
     return FROZEN + _pack(values)
 
 
-def decode(data: memoryview | bytes) -> list[Any]:
-    """The records of a run."""
+def encode_columns(batch: Any) -> bytes:
+    """The bytes of a run that is a batch of Arrow's."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    encoded: bytes = sink.getvalue().to_pybytes()
+    return COLUMNS + encoded
+
+
+def decode(data: memoryview | bytes) -> Any:
+    """The records of a run; a batch, if it is one."""
     return _DECODERS[bytes(data[:1])](data[1:])
 
 
@@ -92,7 +102,16 @@ def _thaw(data: bytes) -> list[Any]:
     return [loads(item) for item in _unpack_frozen(data)]
 
 
-_DECODERS: dict[bytes, Callable[[Any], list[Any]]] = {PICKLED: pickle.loads, FROZEN: _thaw}
+def _in_columns(data: memoryview | bytes) -> Any:
+    with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
+        return stream.read_next_batch()
+
+
+_DECODERS: dict[bytes, Callable[[Any], Any]] = {
+    PICKLED: pickle.loads,
+    FROZEN: _thaw,
+    COLUMNS: _in_columns,
+}
 
 
 def dump(value: Any) -> bytes:

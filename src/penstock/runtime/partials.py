@@ -2,15 +2,20 @@
 its rows. Knows columns by position, and no Spark.
 
 A row stands for all records of one key and slice of time in one task. It has the key's columns, the
-start of the slice, the newest timestamp, the number of records, and then the partial results.
+start of the slice, the newest timestamp, the number of records, and then the partial results. Rows
+stay in Arrow's columns until they have been merged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
+from penstock.datastream.connectors._arrow_columns import column_values
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.aggregates import Aggregate, distinct_values
 
@@ -46,15 +51,21 @@ class Partial(NamedTuple):
     columns: tuple[int, ...]
 
 
-class Rows(NamedTuple):
-    """Rows of partial results on their way into an exchange."""
+@dataclass(frozen=True)
+class KeyColumns:
+    """The first columns of a batch are the keys of its rows. A key selector for whole batches."""
 
-    records: int
-    """How many they stand for."""
-    newest: list[int]
-    """The newest timestamp of each row."""
-    partials: Iterable[tuple[Any, int, int, tuple[Any, ...]]]
-    """Key, start of the slice, number of records, accumulator."""
+    number: int
+    several: bool
+    """Whether the key is a tuple, even of one."""
+
+    def __call__(self, batch: Any) -> list[Any]:
+        columns = [column_values(batch.column(at)) for at in range(self.number)]
+        return list(zip(*columns, strict=True)) if self.several else columns[0]
+
+
+Merged = tuple[Any, int, int, tuple[Any, ...]]
+"""Key, start of the slice, number of records, accumulator."""
 
 
 @dataclass(frozen=True)
@@ -73,24 +84,52 @@ class Combined:
     """Of the accumulator: kind of aggregate, and which partial results it is made from, or the
     number of records, which comes along anyway."""
 
-    def __call__(self, columns: list[list[Any]]) -> Rows:
-        count = len(self.keys)
-        keys: Any = list(zip(*columns[:count], strict=True)) if self.several else columns[0]
-        starts, newest, records = columns[count : count + 3]
-        if None in starts:
+    @property
+    def select(self) -> KeyColumns:
+        return KeyColumns(len(self.keys), self.several)
+
+    @property
+    def newest(self) -> int:
+        """Which column has the newest timestamp of each row."""
+        return len(self.keys) + 1
+
+    def records_in(self, batch: Any) -> int:
+        """How many records the rows of a batch stand for."""
+        if batch.column(len(self.keys)).null_count:
             raise InvalidArgumentError(
                 "a record has no timestamp: the column given to with_timestamp_assigner is null; "
                 "filter such records out before, or put a value in its place (coalesce)"
             )
-        found = [*columns[count + 3 :], records]
-        parts = [_ACCUMULATED[kind](*[found[i] for i in used]) for kind, used in self.parts]
-        accumulators = zip(*parts, strict=True)
-        return Rows(sum(records), newest, zip(keys, starts, records, accumulators, strict=True))
+        return sum(column_values(batch.column(len(self.keys) + 2)))
 
+    def merged(self, batches: list[Any]) -> Iterator[Merged]:
+        """What the rows of some batches come to.
 
-def key_of(record: tuple[Any, ...]) -> Any:
-    """The key of a row of partial results."""
-    return record[0]
+        One for each key and slice, if Arrow can merge all that was computed; else one for each row.
+        """
+        rows = self._by_arrow(batches) or batches
+        for batch in rows:
+            count = len(self.keys)
+            starts, _, records, *found = map(column_values, batch.columns[count:])
+            found.append(records)
+            parts = [_ACCUMULATED[kind](*[found[i] for i in used]) for kind, used in self.parts]
+            accumulators = zip(*parts, strict=True)
+            yield from zip(self.select(batch), starts, records, accumulators, strict=True)
+
+    def _by_arrow(self, batches: list[Any]) -> list[Any] | None:
+        """The rows of each key and slice made one, or None if that is not possible."""
+        count = len(self.keys)
+        ways = ["max", "sum", *[_MERGES.get(partial.kind) for partial in self.partials]]
+        table = pa.Table.from_batches(batches)
+        for way, column in zip(ways, table.columns[count + 1 :], strict=True):
+            if way is None or (way != "sum" and not _is_ordered(column)):
+                return None
+        names = [str(at) for at in range(table.num_columns)]
+        groups = table.rename_columns(names).group_by(names[: count + 1], use_threads=False)
+        merged = groups.aggregate(list(zip(names[count + 1 :], ways, strict=True)))
+        made = [f"{name}_{way}" for name, way in zip(names[count + 1 :], ways, strict=True)]
+        chosen = merged.select([*names[: count + 1], *made]).combine_chunks()
+        return list(chosen.to_batches())
 
 
 def partials_of(aggregate: Aggregate, columns: dict[Any, int], types: list[str]) -> list[Partial]:
@@ -113,6 +152,22 @@ def partials_of(aggregate: Aggregate, columns: dict[Any, int], types: list[str])
             sums = [Partial(SUM, used)]
         return [*sums, Partial(COUNT, used)] if kind == "avg" else sums
     return [Partial(_PARTIAL[kind], used)]
+
+
+_MERGES = {COUNT: "sum", SUM: "sum", HIGH: "sum", LOW: "sum", MIN: "min", MAX: "max"}
+"""By which function of Arrow's partial results are merged."""
+
+
+def _is_ordered(column: Any) -> bool:
+    """Whether Arrow finds the same extremes as we do: of numbers, if all of them are some."""
+    if pa.types.is_floating(column.type):
+        return not any(np.isnan(_numbers(chunk)).any() for chunk in column.chunks)
+    return bool(pa.types.is_integer(column.type))
+
+
+def _numbers(column: Any) -> Any:
+    kind = column.type.to_pandas_dtype()
+    return np.frombuffer(column.buffers()[1], kind)[column.offset : column.offset + len(column)]
 
 
 _PARTIAL = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
-from penstock.runtime.codec import decode, encode, encode_frozen
+from penstock.runtime.codec import decode, encode, encode_columns, encode_frozen
 
 RECORDS, ACKNOWLEDGEMENT = 0, 1
 
@@ -49,7 +49,8 @@ Event = tuple[int, int, int]
 
 
 class Body(NamedTuple):
-    values: list[Any]
+    values: Any
+    """A list, or a batch of Arrow's."""
     timestamps: list[Any] | None
     events: list[Event]
 
@@ -66,6 +67,12 @@ def encode_body(
         value_part, constant = encode(values)
     lengths = _LENGTHS.pack(len(time_part), len(event_part))
     return b"".join((lengths, time_part, event_part, value_part)), constant
+
+
+def encode_batch(batch: Any, events: list[Event]) -> bytes:
+    """The body of a run that is a batch of Arrow's, behind all events."""
+    event_part = encode(events)[0] if events else b""
+    return b"".join((_LENGTHS.pack(0, len(event_part)), event_part, encode_columns(batch)))
 
 
 def decode_body(payload: bytes, at: int = HEADER_SIZE) -> Body:

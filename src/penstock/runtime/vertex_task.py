@@ -14,6 +14,7 @@ from penstock.datastream.connectors.base import InitContext
 from penstock.errors import PenstockError
 from penstock.graph.partitioning import ByKey
 from penstock.runtime.attribution import Attribution, place_of, user_error
+from penstock.runtime.batch_writer import BatchWriter, takes_batches
 from penstock.runtime.chain import Composition
 from penstock.runtime.codec import dump
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
@@ -21,8 +22,9 @@ from penstock.runtime.input_time import InputTime
 from penstock.runtime.loop_records import LoopFiles, LoopOutbox, came_back
 from penstock.runtime.operators.base import one_by_one, stamped
 from penstock.runtime.operators.iteration import OpenHead
+from penstock.runtime.partials import KeyColumns
 from penstock.runtime.payload import Body, decode_body
-from penstock.runtime.physical import PhysicalPlan, Vertex
+from penstock.runtime.physical import PhysicalEdge, PhysicalPlan, Vertex
 from penstock.runtime.plan_file import copied
 from penstock.runtime.profiling.counting import RecordCounts
 from penstock.runtime.stores import base_manifest
@@ -63,7 +65,7 @@ class VertexTask:
             if edge.feedback
         }
         self._writers = {
-            index: EdgeWriter(
+            index: _writer_class(edges[index])(
                 edges[index],
                 (vertex, subtask),
                 plan.vertices[edges[index].target],
@@ -175,14 +177,14 @@ class VertexTask:
             self._run_part(edge, values, timestamps, slice(start, None))
         self.state.make_room()
 
-    def _run_part(
-        self, edge: int, values: list[Any], timestamps: list[Any] | None, part: slice
-    ) -> None:
+    def _run_part(self, edge: int, values: Any, timestamps: list[Any] | None, part: slice) -> None:
         scope = self._scope
         scope.timestamp = None
         records: Iterable[Any] = values if part == _WHOLE else values[part]
         select = self._selectors.get(edge)
-        if select is None:
+        if isinstance(select, KeyColumns):
+            pass  # the operator takes whole batches
+        elif select is None:
             if self._selectors:
                 scope.key = NO_KEY
             if timestamps is not None:
@@ -329,6 +331,10 @@ class VertexTask:
             self.token,
             self._settings.root,
         )
+
+
+def _writer_class(edge: PhysicalEdge) -> type[EdgeWriter]:
+    return BatchWriter if takes_batches(edge.partitioning) else EdgeWriter
 
 
 def _has_time(plan: PhysicalPlan, vertex: Vertex) -> bool:

@@ -262,14 +262,13 @@ class EdgeWriter:
 
         return run
 
-    def _by_key(self) -> tuple[Choose, WriteRun]:
+    def _routes(self) -> tuple[dict[Any, Bucket], Choose]:
+        """Where keys go, as far as it is known, and how to find out."""
         partitioning = self.edge.partitioning
         assert isinstance(partitioning, ByKey)
-        call = key_selector(partitioning)
         buckets = self._buckets
         max_parallelism, receivers = self._max_parallelism, self._receivers
         routes: dict[Any, Bucket] = {}
-        scope = self._scope
 
         def route(key: Any) -> Bucket:
             call = partitioning.select  # noqa: F841 - by it an error finds its line
@@ -279,6 +278,14 @@ class EdgeWriter:
                 routes.clear()
             routes[key] = bucket = buckets[subtask_of(group, max_parallelism, receivers)]
             return bucket
+
+        return routes, route
+
+    def _by_key(self) -> tuple[Choose, WriteRun]:
+        assert isinstance(self.edge.partitioning, ByKey)
+        call = key_selector(self.edge.partitioning)
+        routes, route = self._routes()
+        scope = self._scope
 
         def choose(value: Any) -> Bucket:
             key = call(value)
@@ -372,17 +379,20 @@ class EdgeWriter:
         if len(body) > LARGEST_PAYLOAD:
             self._flush_halves(bucket)
             return
-        payload = self._header + body
-        for receiver in bucket.receivers:
-            self._outbox.post(receiver, self._place, payload)
-            self._posted[receiver] += 1
-        self._counts += count
+        self._post(bucket, body, count)
         if count:
             wanted = _TARGET_BYTES * count // max(len(body), 1)
             self._limit = max(1, min(wanted, self._limit * _GROWTH, _MOST_RECORDS))
         bucket.clear()
         if not constant and self._freeze is None:
             self._freeze_from_now_on(fresh and count == 1)
+
+    def _post(self, bucket: Bucket, body: bytes, count: int) -> None:
+        payload = self._header + body
+        for receiver in bucket.receivers:
+            self._outbox.post(receiver, self._place, payload)
+            self._posted[receiver] += 1
+        self._counts += count
 
     def _freeze_from_now_on(self, sound: bool) -> None:
         """Records of this edge can change after they were emitted.
@@ -402,10 +412,7 @@ class EdgeWriter:
         """Records that are too large to go together."""
         count = len(bucket.values)
         if count == 1:
-            raise RecordTooLargeError(
-                f"a record takes more than {LARGEST_PAYLOAD:,} bytes; "
-                "split it, or pass a reference to where the data is"
-            )
+            raise RecordTooLargeError.of(LARGEST_PAYLOAD)
         gathered = [bucket.timestamps, bucket.values]
         whole = [None if part is None else list(part) for part in gathered]
         middle, events = count // 2, list(bucket.events)

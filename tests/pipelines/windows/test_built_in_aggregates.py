@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,60 +72,3 @@ def test_windows_over_everything_and_with_an_evictor(env: StreamExecutionEnviron
     assert list(windows.aggregate(_AGGREGATE).execute_and_collect()) == [(5, 5.25, 8.0)]
     last_two = windows.evictor(CountEvictor.of(2)).aggregate(_AGGREGATE)
     assert list(last_two.execute_and_collect()) == [(2, 8.0, 8.0)]
-
-
-@pytest.mark.parametrize("executor", ["local"], indirect=True)
-@pytest.mark.parametrize("slices", [True, False])
-@pytest.mark.parametrize("size", [_SECOND, _TWO])
-def test_partial_results_instead_of_records(make_env: Any, size: Duration, slices: bool) -> None:
-    """As they come of Spark: key, start of the slice, number of records, accumulator. Each is in
-    an epoch of its own, so that they are merged into what is in state."""
-    partials = [
-        ("a", 0, 2, (2, {1, 2})),
-        ("b", 0, 1, (1, {7})),
-        ("a", 0, 3, (3, {2, 3})),
-        ("a", 1000, 1, (1, {4})),
-        ("a", 3000, 1, (1, {5})),
-        ("a", 0, 4, (4, {6})),  # late, all four
-    ]
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
-        lambda record, _: record[1]
-    )
-    env = make_env(
-        {
-            "penstock.source.max-records-per-epoch": "1",
-            "pipeline.auto-watermark-interval": "1 ms",
-        }
-    )
-    reports: list[Any] = []
-    env.add_epoch_listener(reports.append)
-    stream = (
-        env.from_collection(partials)
-        .assign_timestamps_and_watermarks(strategy)
-        .key_by(lambda record: record[0])
-        .window(SlidingEventTimeWindows.of(size, _SECOND))
-        .aggregate(agg.of(n=agg.count(), different=agg.count_distinct(0)), _with_window)
-    )
-    node = env._graph.nodes[-1]
-    env._graph.change(node.id, operator=replace(node.operator, combined=True, slices=slices))
-
-    found = sorted(stream.execute_and_collect())
-
-    expected = [
-        *[("a", 0, 5, 3), ("a", 1000, 1, 1), ("a", 3000, 1, 1), ("b", 0, 1, 1)],
-    ]
-    if size is _TWO:
-        expected = [
-            *[("a", -1000, 5, 3), ("a", 0, 6, 4), ("a", 1000, 1, 1), ("a", 2000, 1, 1)],
-            *[("a", 3000, 1, 1), ("b", -1000, 1, 1), ("b", 0, 1, 1)],
-        ]
-    assert found == expected
-    dropped = [
-        value
-        for report in reports
-        for group in report.metrics.values()
-        for metrics in group
-        for name, value in metrics.items()
-        if name.endswith("numLateRecordsDropped")
-    ]
-    assert max(dropped) == 4

@@ -109,7 +109,7 @@ EXAMPLES = [
     RefusedImportError.of("x", "use y"),
     RefusedImportError.of_module("x", "use y"),
     MalformedRecordError.of("JSON", b"{", ValueError("no end")),
-    RecordTooLargeError.of("map-1", 10, 5),
+    RecordTooLargeError.of(5),
     StateError.needs_key("get_state()"),
     StateError.no_current_key(),
     ReadOnlyStateError.of("rules", "put"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.datastream import aggregates as agg
@@ -32,6 +33,10 @@ _TYPES = ["string", "bigint", "double"]
 _COLUMNS = {"id": 0, "n": 1, "x": 2}
 
 
+def _batch(columns: list[Any]) -> Any:
+    return pa.RecordBatch.from_arrays([pa.array(c) for c in columns], [str(c) for c in columns])
+
+
 def test_rows_become_accumulators() -> None:
     """Totals of long columns come in two parts, which are put together; so does the mean."""
     read = Combined(
@@ -42,14 +47,12 @@ def test_rows_become_accumulators() -> None:
         partials=(Partial(HIGH, (1,)), Partial(LOW, (1,)), Partial(COUNT, (1,))),
         parts=(("sum", (0, 1)), ("avg", (0, 1, 2)), ("count", (NUMBER_OF_RECORDS,))),
     )
-    columns = [["a", "b"], [0, 1000], [17, 1400], [3, 2], [-1, None], [5, None], [3, 0]]
+    batch = _batch([["a", "b"], [0, 1000], [17, 1400], [3, 2], [-1, None], [5, None], [3, 0]])
 
-    number, newest, partials = read(columns)
-
-    assert number == 5
-    assert newest == [17, 1400]
+    assert read.records_in(batch) == 5
+    assert batch.column(read.newest).to_pylist() == [17, 1400]
     total = (-1 << 32) + 5
-    assert list(partials) == [
+    assert list(read.merged([batch])) == [
         ("a", 0, 3, (total, (total, 3), 3)),
         ("b", 1000, 2, (None, (0, 0), 2)),
     ]
@@ -58,15 +61,16 @@ def test_rows_become_accumulators() -> None:
 def test_keys_of_several_columns() -> None:
     read = Combined((0, 1), True, 1000, 0, (), (("count", (NUMBER_OF_RECORDS,)),))
 
-    _, _, partials = read([["a"], [7], [0], [17], [3]])
+    batch = _batch([["a"], [7], [0], [17], [3]])
 
-    assert list(partials) == [(("a", 7), 0, 3, (3,))]
+    assert read.select(batch) == [("a", 7)]
+    assert list(read.merged([batch])) == [(("a", 7), 0, 3, (3,))]
 
 
 def test_null_timestamps() -> None:
     read = Combined((0,), False, 1000, 0, (), ())
     with pytest.raises(InvalidArgumentError, match="a record has no timestamp"):
-        read([["a"], [None], [None], [3]])
+        read.records_in(_batch([["a"], [None], [None], [3]]))
 
 
 def test_different_values_of_two_tasks() -> None:
@@ -74,7 +78,7 @@ def test_different_values_of_two_tasks() -> None:
     read = Combined((0,), False, 1000, 0, (Partial(VALUES, (2,)),), (("count_distinct", (0,)),))
     values = [[float("nan"), 1.0], [float("nan"), 2.0], None]
 
-    rows = list(read([["a"] * 3, [0] * 3, [0] * 3, [2] * 3, values]).partials)
+    rows = list(read.merged([_batch([["a"] * 3, [0] * 3, [0] * 3, [2] * 3, values])]))
 
     function = agg.of(n=agg.count_distinct("x"))
     merged = function.create_accumulator()
@@ -164,10 +168,85 @@ def test_merged_partial_results_are_as_if_records_were_added(
     ]
 
     merged = _ALL.create_accumulator()
-    for _, _, _, accumulator in read(columns).partials:
+    for _, _, _, accumulator in read.merged([_batch(columns)]):
         merged = _ALL.merge(merged, accumulator)
 
     added = _ALL.create_accumulator()
     for row in (*first, *second):
         added = _ALL.add(dict(zip(_COLUMNS, row, strict=True)), added)
     assert merged == added
+
+
+# Rows of several tasks, merged by Arrow and one by one
+
+_PARTIAL_ROWS = st.lists(
+    st.tuples(
+        st.none() | st.sampled_from("pqr"),
+        st.sampled_from([-1000, 0, 1000]),
+        st.integers(-1000, 2000),
+        st.integers(1, 5),
+        st.none() | st.integers(-(2**62), 2**62),
+        st.none() | st.integers(-9, 9).map(lambda n: n / 4) | st.just(float("nan")),
+    ),
+    min_size=1,
+)
+_TYPES_OF_ROWS = [pa.string(), *[pa.int64()] * 4, pa.float64()]
+
+
+@given(_PARTIAL_ROWS, _PARTIAL_ROWS)
+@example([("p", 0, 0, 1, None, None)], [("p", 0, 0, 1, None, None)])
+@example([("p", 0, 0, 1, 1, 2.0)], [("p", 0, 0, 1, 1, float("nan"))])
+def test_merged_by_arrow_as_one_by_one(first: list[Any], second: list[Any]) -> None:
+    function = agg.of(
+        rows=agg.count(), high=agg.max("n"), low=agg.min("x"), top=agg.max("x"), total=agg.sum("x")
+    )
+    read = Combined(
+        keys=(0,),
+        several=False,
+        slide=1000,
+        offset=0,
+        partials=(Partial(MAX, (1,)), Partial(MIN, (2,)), Partial(MAX, (2,)), Partial(SUM, (2,))),
+        parts=(
+            ("count", (NUMBER_OF_RECORDS,)),
+            *[("max", (0,)), ("min", (1,)), ("max", (2,)), ("sum", (3,))],
+        ),
+    )
+    types = [*_TYPES_OF_ROWS, pa.float64(), pa.float64()]
+    batches = [
+        pa.RecordBatch.from_arrays(
+            [
+                pa.array(column, kind, from_pandas=False)
+                for column, kind in zip(
+                    zip(*[(*row, row[5], row[5]) for row in rows], strict=True), types, strict=True
+                )
+            ],
+            names=[str(at) for at in range(len(types))],
+        )
+        for rows in (first, second)
+    ]
+
+    found: dict[Any, Any] = {}
+    for key, start, records, part in read.merged(batches):
+        before = found.get((key, start))
+        found[key, start] = part if before is None else function.merge(before, part)
+        assert records >= part[0]
+
+    wanted: dict[Any, Any] = {}
+    for key, start, _, records, n, x in (*first, *second):
+        before = wanted.get((key, start), function.create_accumulator())
+        wanted[key, start] = function.merge(before, (records, n, x, x, x))
+    assert {at: repr(part) for at, part in found.items()} == {
+        at: repr(part) for at, part in wanted.items()
+    }
+
+
+def test_one_result_of_a_key_and_slice() -> None:
+    """Unless there is something that Arrow does not merge as we do."""
+    count = (("count", (NUMBER_OF_RECORDS,)),)
+    columns = [["a", "a", "b"], [0, 0, 0], [1, 2, 3], [1, 4, 1]]
+    plain = Combined((0,), False, 1000, 0, (), count)
+    low = Combined((0,), False, 1000, 0, (Partial(MIN, (1,)),), (("min", (0,)),))
+
+    assert list(plain.merged([_batch(columns)])) == [("a", 0, 5, (5,)), ("b", 0, 1, (1,))]
+    for lowest, rows in (([1.5, 0.5, 1.0], 2), ([1.5, float("nan"), 1.0], 3), (["x", "y", "z"], 3)):
+        assert len(list(low.merged([_batch([*columns, lowest])]))) == rows

@@ -253,11 +253,14 @@ class SparkSource:
 
     def read(self, columns: list[list[Any]]) -> SourceRecords:
         """The records of an Arrow batch."""
-        if self.combined is not None:
-            return SourceRecords(*self.combined(columns))
         times = columns.pop() if self.has_times else None
         rows = len(columns[0]) if columns else 0
         return SourceRecords(rows, times, self.record(columns))
+
+    def read_combined(self, batch: Any) -> SourceRecords:
+        """The rows of partial results of an Arrow batch, which they stay in."""
+        assert self.combined is not None
+        return SourceRecords(self.combined.records_in(batch), None, batch)
 
     @property
     def needs_clock(self) -> bool:

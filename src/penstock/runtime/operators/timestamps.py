@@ -19,6 +19,7 @@ from penstock.common.watermark_strategy import (
     WatermarkStrategy,
     extraction,
 )
+from penstock.datastream.connectors._arrow_columns import column_values
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.codec import dump
 from penstock.runtime.operators.base import EmitRun, OpenOperator, OperatorHost, passing
@@ -42,9 +43,8 @@ class AssignTime:
     strategy: WatermarkStrategy
     timestamps: bool = True
     """Records that leave have some."""
-    at_end: bool = False
-    """Whether the watermark moves at the end of an epoch only, since records that were combined are
-    in no order."""
+    newest: int | None = None
+    """If records were combined: the column of a batch with the newest timestamp of each row."""
 
     @property
     def column(self) -> Any:
@@ -67,10 +67,9 @@ class AssignTime:
 
     def open(self, host: OperatorHost) -> OpenOperator:
         strategy = self.strategy_of(host)
-        operator = (_OpenRoving if host.roving else _OpenAssignTime)(strategy, host)
-        if self.at_end:
-            operator.wait_for_end()
-        return operator
+        if self.newest is not None:
+            return _OpenCombined(strategy, host, self.newest)
+        return (_OpenRoving if host.roving else _OpenAssignTime)(strategy, host)
 
     def strategy_of(self, host: OperatorHost) -> WatermarkStrategy:
         """In batch mode there are timestamps, but no watermark before the end."""
@@ -156,10 +155,6 @@ class Stamper(OpenOperator):
     @abstractmethod
     def periodic(self) -> None:
         """Ask for watermarks."""
-
-    def wait_for_end(self) -> None:
-        """Ask for no watermark within a run."""
-        self._stride = None
 
     def _tick(self) -> None:
         """After a stride. Strides are kept short against the interval."""
@@ -251,6 +246,28 @@ class _OpenRoving(_OpenAssignTime):
 
     def snapshot(self) -> None:
         return None
+
+
+class _OpenCombined(_OpenRoving):
+    """Rows stand for many records each, in no order: the watermark moves at the epoch's end only.
+
+    They come in Arrow batches, and go on as such, without timestamps.
+    """
+
+    def __init__(self, strategy: WatermarkStrategy, host: OperatorHost, newest: int) -> None:
+        super().__init__(strategy, host)
+        emit_run = host.emit_run
+
+        def run(batch: Any) -> None:
+            if not batch.num_rows:
+                return
+            generator = self.progress.generator
+            assert isinstance(generator, BoundedGenerator)
+            self.progress.see()
+            generator.newest = max(generator.newest, *column_values(batch.column(newest)))
+            emit_run(batch)
+
+        self.run = run
 
 
 def _extractor(assigner: TimestampAssigner | None, scope: KeyScope) -> Callable[[Any], int]:

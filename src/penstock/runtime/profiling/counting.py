@@ -11,12 +11,13 @@ from itertools import compress, count
 from typing import Any
 
 from penstock.runtime.operators.base import Emit, EmitRun, OpenOperator
+from penstock.runtime.operators.columns import ColumnOperator
 from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.operators.stateless import Map
 from penstock.runtime.operators.timestamps import AssignTime
 from penstock.runtime.physical import Vertex
 
-_ONE_FOR_EACH = (PythonSource, SparkSource, Map, AssignTime)
+_ONE_FOR_EACH = (PythonSource, SparkSource, Map, AssignTime, ColumnOperator)
 
 
 def told_by(vertex: Vertex, index: int) -> int | None:

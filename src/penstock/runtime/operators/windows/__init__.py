@@ -33,6 +33,7 @@ from penstock.runtime.operators.windows.combined import CombinedAligned, Combine
 from penstock.runtime.operators.windows.general import GeneralWindows
 from penstock.runtime.operators.windows.sessions import SessionWindows
 from penstock.runtime.operators.windows.sliced import SlicedWindows, can_slice
+from penstock.runtime.partials import Combined
 
 __all__ = ["Windowing"]
 
@@ -67,8 +68,8 @@ class Windowing:
     """The windows of a whole stream, under one constant key: functions get no key."""
     slices: bool = True
     """Whether sliding windows may be put together from slices."""
-    combined: bool = False
-    """Whether partial results come instead of records: Spark has combined them."""
+    combined: Combined | None = None
+    """Of partial results that come instead of records, since Spark has combined them: which."""
 
     @property
     def needs_clock(self) -> bool:
@@ -101,11 +102,11 @@ class Windowing:
             assigner: Any = self.assigner
             if type(assigner) is SlidingEventTimeWindows:
                 sliced = self.slices and can_slice(self.combine, assigner.size, assigner.slide)
-                if self.combined:
+                if self.combined is not None:
                     return CombinedSliced if sliced else CombinedAligned
                 return SlicedWindows if sliced else AlignedWindows
             if type(assigner) is TumblingEventTimeWindows:
-                return CombinedAligned if self.combined else AlignedWindows
+                return AlignedWindows if self.combined is None else CombinedAligned
             if type(assigner) is EventTimeSessionWindows and self.combine is not None:
                 return SessionWindows
         return GeneralWindows

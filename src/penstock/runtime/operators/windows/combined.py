@@ -3,33 +3,59 @@ are merged into what a window holds. State is the same as of windows that take r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.runtime.operators.base import OperatorHost
 from penstock.runtime.operators.windows.aligned import AlignedWindows
 from penstock.runtime.operators.windows.sliced import SlicedWindows
+from penstock.runtime.watermarks import WATERMARK, Control
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
 
+_MOST_ROWS = 1_000_000
+
 
 class CombinedAligned(AlignedWindows):
-    """Tumbling windows, or sliding ones that are kept one by one."""
+    """Tumbling windows, or sliding ones that are kept one by one.
+
+    Batches wait until time moves, which it does at the end of an epoch: then what came from all
+    tasks is merged by Arrow, and only what that leaves is looked at row by row.
+    """
 
     def __init__(self, windowing: Windowing, host: OperatorHost) -> None:
         super().__init__(windowing, host)
-        self.run = self._merging
+        assert windowing.combined is not None
+        self._merged = windowing.combined.merged
+        self._waiting: list[Any] = []
+        self._rows = 0
+        self.run = self._wait
 
-    def _merging(self, values: Iterable[Any]) -> None:
+    def _wait(self, batch: Any) -> None:
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        if self._rows > _MOST_ROWS:
+            self._merge_waiting()
+
+    def control(self, control: Control) -> None:
+        if control[0] == WATERMARK:
+            self._merge_waiting()
+        super().control(control)
+
+    def end_epoch(self) -> None:
+        self._merge_waiting()
+        super().end_epoch()
+
+    def _merge_waiting(self) -> None:
         """The loop over partial results, each of which lies in the same windows as its slice."""
-        scope, merge, find = self._host.scope, self._merge, self._table.find
+        if not self._waiting:
+            return
+        merge, find = self._merge, self._table.find
         windows: dict[int, list[tuple[int, dict[Any, Any]]]] = {}
-        for _, start, records, partial in values:
+        for key, start, records, partial in self._merged(self._waiting):
             panes = windows.get(start)
             if panes is None:
                 panes = windows[start] = self._windows_of(start, start)[0]
-            key = scope.key
             for begin, changed in panes:
                 held = changed.get(key)
                 if held is None:
@@ -40,11 +66,9 @@ class CombinedAligned(AlignedWindows):
                 changed[key] = partial if held is None else merge(held, partial)
             if not panes:
                 self._late.drop(records)
+        self._waiting.clear()
+        self._rows = 0
 
 
-class CombinedSliced(SlicedWindows, CombinedAligned):
+class CombinedSliced(CombinedAligned, SlicedWindows):
     """Sliding windows put together from slices."""
-
-    def __init__(self, windowing: Windowing, host: OperatorHost) -> None:
-        super().__init__(windowing, host)
-        self.run = self._merging

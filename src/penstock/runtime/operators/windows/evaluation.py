@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions import (
@@ -14,6 +15,7 @@ from penstock.datastream.functions import (
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import MergingWindowAssigner
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.runtime.aggregates import BuiltInAggregate
 from penstock.runtime.operators.base import OperatorHost, close_function, opened
 from penstock.runtime.runtime_context import StatesByDescriptor
 from penstock.state.keyed_state import KeyedState, Place
@@ -22,6 +24,8 @@ from penstock.state.windows import window_bytes
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
+
+_AT_ONCE = 1024
 
 Contents = Iterable[tuple[Any, Any]]
 """Keys with what their window holds: elements, an accumulator, or a reduced value."""
@@ -92,10 +96,15 @@ class Evaluation:
         self._context: WindowContext | None = None
         self._merging = isinstance(windowing.assigner, MergingWindowAssigner)
         self._call = self._opened(windowing.function, host)
-        self.results: Callable[[Any, Contents], Iterator[Any]] = (
-            self._bare_results if self._call is None else self._function_results
-        )
+        self._combine = windowing.combine
+        self.results: Callable[[Any, Contents], Iterator[Any]]
         """The results of one window for each of some keys, to be emitted as they are drawn."""
+        if self._call is not None:
+            self.results = self._function_results
+        elif isinstance(windowing.combine, BuiltInAggregate) and windowing.evictor is None:
+            self.results = self._built_in_results
+        else:
+            self.results = self._bare_results
 
     def _opened(self, function: Any, host: OperatorHost) -> Callable[..., Any] | None:
         if function is None:
@@ -123,6 +132,16 @@ class Evaluation:
             results = inputs(held)
             if results is not None:
                 yield from results
+
+    def _built_in_results(self, window: Any, contents: Contents) -> Iterator[Any]:
+        scope, time = self._host.scope, window.max_timestamp()
+        all_of_it = iter(contents)
+        while part := list(islice(all_of_it, _AT_ONCE)):
+            keys, accumulators = zip(*part, strict=True)
+            results = self._combine.get_results(accumulators)
+            for scope.key, result in zip(keys, results, strict=True):
+                scope.timestamp = time
+                yield result
 
     def _function_results(self, window: Any, contents: Contents) -> Iterator[Any]:
         scope, time, inputs = self._host.scope, window.max_timestamp(), self._inputs
