@@ -35,6 +35,9 @@ _STATIC = {
 # For the queries of a job, whoever made the session.
 _QUERY = {
     "spark.sql.adaptive.enabled": "false",
+    # So many keys and slices are combined in the quick one of Spark's two maps: by default 2¹⁶, and
+    # records of all others are looked for in both.
+    "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "20",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",

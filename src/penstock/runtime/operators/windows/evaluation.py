@@ -96,15 +96,13 @@ class Evaluation:
         self._context: WindowContext | None = None
         self._merging = isinstance(windowing.assigner, MergingWindowAssigner)
         self._call = self._opened(windowing.function, host)
-        self._combine = windowing.combine
-        self.results: Callable[[Any, Contents], Iterator[Any]]
+        self.results: Callable[[Any, Contents], Iterator[Any]] = (
+            self._bare_results if self._call is None else self._function_results
+        )
         """The results of one window for each of some keys, to be emitted as they are drawn."""
-        if self._call is not None:
-            self.results = self._function_results
-        elif isinstance(windowing.combine, BuiltInAggregate) and windowing.evictor is None:
-            self.results = self._built_in_results
-        else:
-            self.results = self._bare_results
+        if isinstance(windowing.combine, BuiltInAggregate) and windowing.evictor is None:
+            self._inputs = _as_they_are
+            self.results = _at_once(windowing.combine, self.results)
 
     def _opened(self, function: Any, host: OperatorHost) -> Callable[..., Any] | None:
         if function is None:
@@ -132,16 +130,6 @@ class Evaluation:
             results = inputs(held)
             if results is not None:
                 yield from results
-
-    def _built_in_results(self, window: Any, contents: Contents) -> Iterator[Any]:
-        scope, time = self._host.scope, window.max_timestamp()
-        all_of_it = iter(contents)
-        while part := list(islice(all_of_it, _AT_ONCE)):
-            keys, accumulators = zip(*part, strict=True)
-            results = self._combine.get_results(accumulators)
-            for scope.key, result in zip(keys, results, strict=True):
-                scope.timestamp = time
-                yield result
 
     def _function_results(self, window: Any, contents: Contents) -> Iterator[Any]:
         scope, time, inputs = self._host.scope, window.max_timestamp(), self._inputs
@@ -177,6 +165,20 @@ class Evaluation:
 
     def close(self) -> None:
         close_function(self._function)
+
+
+def _at_once(
+    combine: BuiltInAggregate, results: Callable[[Any, Contents], Iterator[Any]]
+) -> Callable[[Any, Contents], Iterator[Any]]:
+    """The same results, for which accumulators are evaluated many at a time."""
+
+    def evaluated(contents: Contents) -> Iterator[tuple[Any, Any]]:
+        all_of_it = iter(contents)
+        while part := list(islice(all_of_it, _AT_ONCE)):
+            keys, accumulators = zip(*part, strict=True)
+            yield from zip(keys, zip(combine.get_results(accumulators), strict=True), strict=True)
+
+    return lambda window, contents: results(window, evaluated(contents))
 
 
 def _inputs_of(windowing: Windowing) -> Callable[[Any], Iterable[Any] | None]:
