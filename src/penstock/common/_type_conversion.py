@@ -56,16 +56,13 @@ def each_converted(
     return None if fits is None else unroll.each_unless(fits[0], call, emit, place)
 
 
-def converted(call: Callable[[Any], Any], convert: Converter) -> Callable[[Any], Any]:
-    """What `call` gives, checked and converted."""
+def each_noted(
+    call: Callable[[Any], Any], convert: Converter, note: str, loop: str, place: str
+) -> Callable[..., Iterator[Any]] | None:
+    """Values, of each of which a scope notes what `call` gives, checked and converted: see
+    `_type_unroll`. None, if the converter must be called anyway."""
     fits = _fits_of([convert])
-    if fits is not None:
-        return unroll.then(call, convert, fits[0])
-
-    def both(value: Any) -> Any:
-        return convert(call(value))
-
-    return both
+    return None if fits is None else unroll.each_noted(call, convert, fits[0], note, loop, place)
 
 
 def same(value: Any) -> Any:
@@ -319,7 +316,7 @@ def tuple_converter(expected: str, fields: Sequence[Converter]) -> Converter:
     return (
         convert
         if fits is None
-        else _leaving(unroll.tuple_fits(fits), unroll.tuple_if(fits, convert))
+        else _leaving(unroll.TupleFits(fits), unroll.tuple_if(fits, convert))
     )
 
 

@@ -46,16 +46,18 @@ def tuple_if(fits: Sequence[Fits], otherwise: Step) -> Step:
     return checked
 
 
-def tuple_fits(fits: Sequence[Fits]) -> Fits:
+class TupleFits:
     """Whether a value is a tuple of values that fit."""
 
-    def asked(value: str) -> str:
-        fields = [f"({each(f'{value}[{i}]')})" for i, each in enumerate(fits)]
-        return " and ".join(
-            [f"{value}.__class__ is tuple", f"len({value}) == {len(fits)}", *fields]
-        )
+    def __init__(self, fields: Sequence[Fits]) -> None:
+        self.fields = fields
 
-    return asked
+    def __call__(self, value: str) -> str:
+        fields = [f"({each(f'{value}[{i}]')})" for i, each in enumerate(self.fields)]
+        return " and ".join([self.of_size(value), *fields])
+
+    def of_size(self, value: str) -> str:
+        return f"{value}.__class__ is tuple and len({value}) == {len(self.fields)}"
 
 
 def unless(fits: Fits, otherwise: Step) -> Step:
@@ -72,28 +74,46 @@ def each_unless(
 
     By `call`, `emit` and the file that it is said to be in, its frame tells whose work it is.
     """
+    if isinstance(fits, TupleFits):  # unpacked, its fields take two thirds of the time again
+        looked_at = [
+            f"   if {fits.of_size('value')}:",
+            f"    {_unpack(len(fits.fields), 'value').removesuffix('; ') or 'pass'}",
+            f"    if {_all(fits.fields)}:",
+            "     yield value",
+            "     continue",
+            "   yield call(value)",
+        ]
+    else:
+        looked_at = [f"   yield value if {fits('value')} else call(value)"]
     lines = [
         "def make(call, emit):",
         " def results(values, emit=emit):",
         "  for value in values:",
-        f"   yield value if {fits('value')} else call(value)",
+        *looked_at,
         " return results",
     ]
     results: Callable[[Iterable[Any]], Iterator[Any]] = _defined(lines, place)["make"](call, emit)
     return results
 
 
-def then(call: Step, step: Step, fits: Fits) -> Step:
-    """What `call` gives, through `step` if it does not fit."""
+def each_noted(
+    call: Step, step: Step, fits: Fits, note: str, loop: str, place: str
+) -> Callable[..., Iterator[Any]]:
+    """Of values, timestamps and a scope: the values, each while the scope notes what it gives.
+
+    `loop` is the head of the loop over them.
+    """
     lines = [
         "def make(call, step):",
-        " def both(value):",
-        "  found = call(value)",
-        f"  return found if {fits('found')} else step(found)",
-        " return both",
+        " def noted(values, timestamps, scope):",
+        f"  {loop}",
+        "   found = call(value)",
+        f"   scope.{note} = found if {fits('found')} else step(found)",
+        "   yield value",
+        " return noted",
     ]
-    both: Step = _defined(lines)["make"](call, step)
-    return both
+    noted: Callable[..., Iterator[Any]] = _defined(lines, place)["make"](call, step)
+    return noted
 
 
 def _all(fits: Sequence[Fits]) -> str:
@@ -128,8 +148,8 @@ def _call(steps: Sequence[Step | None], i: int, argument: str) -> str:
     return argument if steps[i] is None else f"s{i}({argument})"
 
 
-def _unpack(size: int) -> str:
-    return "".join(f"v{i}, " for i in range(size)) + "= v; " if size else ""
+def _unpack(size: int, value: str = "v") -> str:
+    return "".join(f"v{i}, " for i in range(size)) + f"= {value}; " if size else ""
 
 
 def _function(body: str, steps: Sequence[Step | None]) -> Callable[[Any], Any]:

@@ -6,7 +6,7 @@ else it is dropped and made anew, since a failed attempt must not leak through `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,10 +19,10 @@ from penstock.runtime.chain import Composition
 from penstock.runtime.codec import dump
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.input_time import InputTime
+from penstock.runtime.keying import Keying, keying
 from penstock.runtime.loop_records import LoopFiles, LoopOutbox, came_back
 from penstock.runtime.operators.base import one_by_one, stamped
 from penstock.runtime.operators.iteration import OpenHead
-from penstock.runtime.partials import KeyColumns
 from penstock.runtime.payload import Body, decode_body
 from penstock.runtime.physical import PhysicalEdge, PhysicalPlan, Vertex
 from penstock.runtime.plan_file import copied
@@ -30,7 +30,7 @@ from penstock.runtime.profiling.counting import RecordCounts
 from penstock.runtime.stores import base_manifest
 from penstock.runtime.task_state import TaskState
 from penstock.runtime.watermarks import MIN_TIMESTAMP, Control
-from penstock.runtime.writers import EdgeWriter, Outbox, key_selector
+from penstock.runtime.writers import EdgeWriter, Outbox
 from penstock.state.backend import NO_KEY, KeyScope
 
 _WHOLE = slice(0, None)
@@ -84,13 +84,14 @@ class VertexTask:
             self.attribution.of_edge(edge, edge.partitioning)
         incoming = (*vertex.inputs, *vertex.feedback)
         self._input_indexes = {index: plan.edges[index].input_index for index in incoming}
-        self._selectors: dict[int, Callable[[Any], Any]] = {}
+        self._keyings: dict[int, Keying] = {}
+        self._of_batches = {i for i in vertex.inputs if takes_batches(plan.edges[i].partitioning)}
         for index in vertex.inputs:
             partitioning = copied(plan.edges[index].partitioning)
             if isinstance(partitioning, ByKey):
                 self.attribution.of_edge(plan.edges[index], partitioning)
-                self._selectors[index] = key_selector(partitioning)
-        self.state = self._make_state(order, keyed=bool(self._selectors))
+                self._keyings[index] = keying(partitioning)
+        self.state = self._make_state(order, keyed=bool(self._keyings))
         before = self.state.base_subtask() if _has_time(plan, vertex) else None
         self._input_time = InputTime(plan, vertex, subtask, before)
         composition = Composition(
@@ -181,18 +182,18 @@ class VertexTask:
         scope = self._scope
         scope.timestamp = None
         records: Iterable[Any] = values if part == _WHOLE else values[part]
-        select = self._selectors.get(edge)
-        if isinstance(select, KeyColumns):
-            pass  # the operator takes whole batches
-        elif select is None:
-            if self._selectors:
+        keying = self._keyings.get(edge)
+        if edge in self._of_batches:
+            pass  # the operator takes them whole
+        elif keying is None:
+            if self._keyings:
                 scope.key = NO_KEY
             if timestamps is not None:
                 records = stamped(timestamps[part], records, scope)
         elif timestamps is None:
-            records = _keyed(select, records, scope)
+            records = keying.plain(records, [], scope)
         else:
-            records = _keyed_and_stamped(select, timestamps[part], records, scope)
+            records = keying.stamped(records, timestamps[part], scope)
         self._runs[edge](records)
 
     def run_stamped(self, timestamps: list[Any] | None, records: Iterable[Any]) -> None:
@@ -341,18 +342,3 @@ def _has_time(plan: PhysicalPlan, vertex: Vertex) -> bool:
     """Whether there is something in event time to go on from."""
     inputs = any(plan.edges[index].stamped for index in vertex.inputs)
     return inputs or any(getattr(o.operator, "timestamps", False) for o in vertex.operators)
-
-
-def _keyed(call: Callable[[Any], Any], values: Iterable[Any], scope: KeyScope) -> Iterator[Any]:
-    for value in values:
-        scope.key = call(value)
-        yield value
-
-
-def _keyed_and_stamped(
-    call: Callable[[Any], Any], timestamps: list[Any], values: Iterable[Any], scope: KeyScope
-) -> Iterator[Any]:
-    """Both in one: a generator less that each record passes through."""
-    for scope.timestamp, value in zip(timestamps, values, strict=True):
-        scope.key = call(value)
-        yield value

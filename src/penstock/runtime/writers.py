@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from penstock.common._type_conversion import converted
 from penstock.errors import InvalidArgumentError, RecordTooLargeError, UnpicklableError, short_repr
 from penstock.graph.partitioning import (
     Broadcast,
@@ -24,6 +23,7 @@ from penstock.graph.partitioning import (
     rescale_targets,
 )
 from penstock.runtime.codec import dump
+from penstock.runtime.keying import key_converter
 from penstock.runtime.payload import RECORDS, Event, Row, encode_body, make_header
 from penstock.runtime.physical import PhysicalEdge, Vertex
 from penstock.runtime.watermarks import IDLE, MIN_TIMESTAMP, WATERMARK, Control
@@ -115,13 +115,6 @@ class Bucket:
 
 
 Choose = Callable[[Any], Bucket]
-
-
-def key_selector(partitioning: ByKey) -> Callable[[Any], Any]:
-    """The key selector; with a declared key type, what it gives is checked and converted."""
-    call = partitioning.select
-    convert = None if partitioning.key_type is None else partitioning.key_type.converter()
-    return call if convert is None else converted(call, convert)
 
 
 class EdgeWriter:
@@ -269,21 +262,26 @@ class EdgeWriter:
         buckets = self._buckets
         max_parallelism, receivers = self._max_parallelism, self._receivers
         routes: dict[Any, Bucket] = {}
+        convert = key_converter(partitioning)
 
         def route(key: Any) -> Bucket:
             call = partitioning.select  # noqa: F841 - by it an error finds its line
+            if convert is not None:  # only here: keys that are equal are so when converted
+                key = convert(key)
             check_stream_key(key)
-            group = key_group_of(encode_key(key), max_parallelism)
-            if len(routes) >= _MOST_ROUTES:
-                routes.clear()
-            routes[key] = bucket = buckets[subtask_of(group, max_parallelism, receivers)]
+            bucket = routes.get(key)
+            if bucket is None:
+                group = key_group_of(encode_key(key), max_parallelism)
+                if len(routes) >= _MOST_ROUTES:
+                    routes.clear()
+                routes[key] = bucket = buckets[subtask_of(group, max_parallelism, receivers)]
             return bucket
 
         return routes, route
 
     def _by_key(self) -> tuple[Choose, WriteRun]:
         assert isinstance(self.edge.partitioning, ByKey)
-        call = key_selector(self.edge.partitioning)
+        call = self.edge.partitioning.select
         routes, route = self._routes()
         scope = self._scope
 

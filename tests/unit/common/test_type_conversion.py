@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Row, RowKind, Types
-from penstock.common._type_conversion import converted
 from penstock.common.time import Instant
 from penstock.errors import TypeMismatchError
 
@@ -299,13 +298,3 @@ def test_a_tuple_that_does_not_fit_at_all(wrong: Any) -> None:
     nested = Types.TUPLE([Types.DOUBLE(), Types.BOOLEAN()])
     with pytest.raises(TypeMismatchError):
         Types.TUPLE([Types.STRING(), Types.LONG(), nested]).converter()(wrong)
-
-
-def test_a_key_is_converted_only_if_it_must_be() -> None:
-    select = converted(lambda record: record[0], Types.LONG().converter())
-    key = 2**40
-    assert select((key,)) is key
-    assert select((2**63,)) == -(2**63)
-    assert type(select((np.int32(5),))) is int
-    with pytest.raises(TypeMismatchError):
-        select(("a",))

@@ -6,14 +6,17 @@ from collections import Counter, defaultdict
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.common import Types
 from penstock.errors import (
     InvalidArgumentError,
     InvalidKeyError,
     RecordTooLargeError,
+    TypeMismatchError,
     UnpicklableError,
 )
 from penstock.graph.location import Location
@@ -250,6 +253,20 @@ def test_tiny_records_have_a_most_number():
     sender.send(*[0] * 50_000)
     sender.writer.end_epoch()
     assert max(len(decode_body(row.payload).values) for row in sender.outbox.take()) == 512
+
+
+def test_keys_of_a_declared_type_are_converted():
+    """Whatever is equal when it has been converted goes the same way."""
+    sender = Sender(ByKey(lambda record: record[0], key_type=Types.DOUBLE()), frozen=True)
+    sender.send((7, "int"), (7.0, "float"), (np.float64(7), "numpy"), (7, "again"))
+    (values,) = sender.received().values()
+    assert [name for _, name in values] == ["int", "float", "numpy", "again"]
+    lists = Sender(ByKey(lambda record: record, key_type=Types.TUPLE([Types.LONG()])), frozen=True)
+    lists.send([1], (1,), [1])
+    (values,) = lists.received().values()
+    assert values == [[1], (1,), [1]]
+    with pytest.raises(TypeMismatchError):
+        sender.send(("seven", "str"))
 
 
 def test_large_records_go_one_by_one():

@@ -1,0 +1,42 @@
+"""What is in the scope while a record of a keyed input is worked on."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock.common import Types
+from penstock.errors import TypeMismatchError
+from penstock.graph.partitioning import ByKey
+from penstock.runtime.keying import keying
+from penstock.state.backend import KeyScope
+
+
+def _seen(key_type: Any, records: list[Any], timestamps: list[int] | None) -> list[Any]:
+    scope = KeyScope()
+    plain, stamped = keying(ByKey(itemgetter(0), key_type=key_type))
+    loop = plain if timestamps is None else stamped
+    return [(record, scope.key, scope.timestamp) for record in loop(records, timestamps, scope)]
+
+
+@pytest.mark.parametrize("key_type", [None, Types.LONG(), Types.FLOAT()])
+def test_keys_and_timestamps(key_type: Any) -> None:
+    """FLOAT is a type whose converter must be called for every value."""
+    records = [(1, "a"), (2, "b")]
+
+    assert _seen(key_type, records, None) == [((1, "a"), 1, None), ((2, "b"), 2, None)]
+    assert _seen(key_type, records, [7, 8]) == [((1, "a"), 1, 7), ((2, "b"), 2, 8)]
+
+
+def test_a_key_is_converted_only_if_it_must_be() -> None:
+    key = 2**40
+    found = [key for _, key, _ in _seen(Types.LONG(), [(key,), (2**63,), (np.int32(5),)], None)]
+
+    assert found[0] is key
+    assert found[1:] == [-(2**63), 5]
+    assert type(found[2]) is int
+    with pytest.raises(TypeMismatchError):
+        _seen(Types.LONG(), [("a",)], None)
