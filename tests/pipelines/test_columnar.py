@@ -18,7 +18,7 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import aggregates as agg
 from penstock.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from penstock.errors import InvalidArgumentError, InvalidProgramError, PenstockError
-from penstock.options import WINDOW_SLICES
+from penstock.options import STATE_CACHE_ENTRIES, WINDOW_SLICES
 
 pytestmark = pytest.mark.spark
 on_spark = pytest.mark.parametrize("executor", ["spark"], indirect=True)
@@ -306,7 +306,8 @@ def test_lane_changes_over_restarts(
 def test_epochs_and_late_records(
     spark: Any, make_env: Any, tmp_path: Path, size: int, slices: bool
 ) -> None:
-    """Partial results of one epoch are merged into what is in state, unless they are too late."""
+    """Partial results of one epoch are merged into what is in state, unless they are too late; also
+    if memory shall hold so little that they are written away before their windows fire."""
     late = [_row("a", 900, x=6.0)] * 4
     epochs = [
         [_row("a", 0, x=1.0), _row("a", 1, x=2.0), _row("b", 2, x=7.0)],
@@ -315,7 +316,7 @@ def test_epochs_and_late_records(
     ]
     frame = _stream_of(spark, tmp_path / "rows", epochs)
     function = agg.of(n=agg.count(), different=agg.count_distinct("x"))
-    env = make_env({WINDOW_SLICES.key: str(slices).lower()})
+    env = make_env({WINDOW_SLICES.key: str(slices).lower(), STATE_CACHE_ENTRIES.key: "1"})
     reports: list[Any] = []
     env.add_epoch_listener(reports.append)
     sizes = (size, 1000, 0)

@@ -60,12 +60,13 @@ def q11(rows: Rows) -> Stream[Any]:
 
 
 def _grouped(rows: Stream[Any], key: int, name: str = "by group") -> Stream[Any]:
-    """By group of keys, each with the process that read it: a step before any exchange."""
+    """By group of keys, each with the process that read it, and what it read it from: a step before
+    any exchange."""
 
     def grouped(row: Any) -> Any:
         return _NAMES[row[key] % _GROUPS], (reader, row)
 
-    reader = os.getpid()
+    reader = (os.getpid(), name)
     return op.map(name, rows, grouped)
 
 
@@ -74,12 +75,15 @@ def _by_window(reports: Stream[Any]) -> Stream[Any]:
 
 
 class _Group(op.StatefulBatchLogic[Any, Any, Any]):
-    """Windows of some keys. Closes them when every process that reads has gone past their end."""
+    """Windows of some keys. Closes them when every process that reads has gone past their end, in
+    each of the streams."""
+
+    streams = 1
 
     def __init__(self) -> None:
-        self._newest: dict[int, int] = {}
-        """By process that reads."""
-        self._readers = int(os.environ[_READERS])
+        self._newest: dict[Any, int] = {}
+        """By process that reads, and stream."""
+        self._readers = int(os.environ[_READERS]) * self.streams
         self._next_close = 0
 
     def on_batch(self, values: list[Any]) -> tuple[Iterable[Any], bool]:
@@ -165,6 +169,8 @@ class _HighestOfGroup(_Group):
 
 
 class _NewUsers(_Group):
+    streams = 2
+
     def __init__(self) -> None:
         super().__init__()
         self._people: dict[int, dict[int, str]] = {}

@@ -3,17 +3,20 @@ are merged into what a window holds. State is the same as of windows that take r
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from penstock.runtime.operators.base import OperatorHost
 from penstock.runtime.operators.windows.aligned import AlignedWindows
 from penstock.runtime.operators.windows.sliced import SlicedWindows
+from penstock.runtime.partials import Merged
 from penstock.runtime.watermarks import WATERMARK, Control
 
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
 
 _MOST_ROWS = 1_000_000
+_AT_ONCE = 8192
 
 
 class CombinedAligned(AlignedWindows):
@@ -47,12 +50,20 @@ class CombinedAligned(AlignedWindows):
         super().end_epoch()
 
     def _merge_waiting(self) -> None:
-        """The loop over partial results, each of which lies in the same windows as its slice."""
         if not self._waiting:
             return
+        rows = self._merged(self._waiting)
+        while part := list(islice(rows, _AT_ONCE)):
+            self._add_rows(part)
+            self._host.make_room()
+        self._waiting.clear()
+        self._rows = 0
+
+    def _add_rows(self, rows: list[Merged]) -> None:
+        """The loop over partial results, each of which lies in the same windows as its slice."""
         merge, find = self._merge, self._table.find
         windows: dict[int, list[tuple[int, dict[Any, Any]]]] = {}
-        for key, start, records, partial in self._merged(self._waiting):
+        for key, start, records, partial in rows:
             panes = windows.get(start)
             if panes is None:
                 panes = windows[start] = self._windows_of(start, start)[0]
@@ -66,8 +77,6 @@ class CombinedAligned(AlignedWindows):
                 changed[key] = partial if held is None else merge(held, partial)
             if not panes:
                 self._late.drop(records)
-        self._waiting.clear()
-        self._rows = 0
 
 
 class CombinedSliced(CombinedAligned, SlicedWindows):
