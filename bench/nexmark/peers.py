@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,24 +145,31 @@ def _program(
     quicker: int = 1,
     tumbling: bool = False,
     pyflink: float = 1,
+    columnar: bool = False,
 ) -> Program:
     """Answers come out when time is as far behind their window's end as is waited for late events.
     Windows of 10 s that do not slide end with every other file, those that slide in between.
 
-    `quicker` and `pyflink` are factors of the rates.
+    `quicker` and `pyflink` are factors of the rates. `columnar`: it is also written in Columns, and
+    that is what is compared.
     """
+    calls, rates, goals = _calls(query), _RATES, _FASTER_THAN
+    if columnar:
+        calls = {**calls, who.PENSTOCK_COLUMNAR: f"{_CONTENDERS}.penstock_columns:{query}"}
+        rates = {**rates, who.PENSTOCK_COLUMNAR: 600_000}
+        goals = tuple(replace(goal, of=who.PENSTOCK_COLUMNAR) for goal in goals)
     return Program(
         f"nexmark_{query}",
         f"NEXMark {query}, {title}",
         _inputs(streams),
         _expected(query, streams),
-        _calls(query),
+        calls,
         {
             name: rate * quicker * (pyflink if name in _PYFLINK else 1)
-            for name, rate in _RATES.items()
+            for name, rate in rates.items()
         },
         _order(query, streams),
-        _FASTER_THAN,
+        goals,
         back_millis=0 if tumbling else OUT_OF_ORDER_MILLIS,
         lag_millis=OUT_OF_ORDER_MILLIS,
         absent=_ABSENT,
@@ -174,6 +182,7 @@ PROGRAMS = [
         "hot items: sliding windows",
         {"bids": ("auction", "date_time")},
         pyflink=0.25,  # a bid is in five windows
+        columnar=True,
     ),
     _program(
         "q7",

@@ -69,6 +69,10 @@ def hot_items(bids: DataStream) -> DataStream:
         .window(SlidingEventTimeWindows.of(SIZE, SLIDE))
         .aggregate(Count(), WithAuctionAndEnd())
     )
+    return hottest_of(counts)
+
+
+def hottest_of(counts: DataStream) -> DataStream:
     # A count's timestamp is the last of its window, so one slide's counts are of one window.
     hottest = (
         counts.key_by(lambda hot: hot[0])
