@@ -35,7 +35,7 @@ from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.operators.stateless import Map
 from penstock.runtime.operators.timestamps import AssignTime
 from penstock.runtime.operators.windows import Windowing
-from penstock.runtime.partials import Combined, key_of
+from penstock.runtime.partials import Combined, KeyColumns
 from penstock.runtime.physical import JobSettings
 
 _SECOND = Duration.of_seconds(1)
@@ -129,8 +129,8 @@ def test_combined() -> None:
     assert [step.frame for step in source.steps] == [_FRAME]
     assert source.time_column == "a column"
     assert window.operator.combined
-    assert window.inputs[0].partitioning.select is key_of
-    assert found["Time"].operator.at_end
+    assert window.inputs[0].partitioning.select == KeyColumns(1, several=False)
+    assert found["Time"].operator.newest == 2
 
 
 def test_slices_of_sliding_windows() -> None:
@@ -150,7 +150,7 @@ def test_timestamps_of_the_source_itself() -> None:
     found = program.windowed()
 
     assert found["lane"] == "columnar, partial results merged"
-    assert found["Source"].operator.time.at_end
+    assert found["Source"].operator.time.newest == 2
     assert found["Source"].operator.time_column == "a column"
 
 
