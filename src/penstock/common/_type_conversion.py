@@ -10,7 +10,7 @@ import datetime as dt
 import decimal
 import numbers
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from ctypes import c_float
 from typing import Any
 
@@ -47,22 +47,17 @@ def instead_of(convert: Converter, by: Converter) -> Converter:
     return by if fits is None else unroll.unless(fits[0], by)
 
 
-def each_converted(
-    call: Converter, emit: Any, place: str
-) -> Callable[[Iterable[Any]], Iterator[Any]] | None:
-    """A run of values, each checked and converted by `call` unless it fits, before they go to
-    `emit`: work of the code in the file `place`. None, if the converter must be called anyway."""
-    fits = _fits_of([call])
-    return None if fits is None else unroll.each_unless(fits[0], call, emit, place)
-
-
-def each_noted(
-    call: Callable[[Any], Any], convert: Converter, note: str, loop: str, place: str
-) -> Callable[..., Iterator[Any]] | None:
-    """Values, of each of which a scope notes what `call` gives, checked and converted: see
-    `_type_unroll`. None, if the converter must be called anyway."""
+def fitting(convert: Converter, value: str) -> str | None:
+    """The source of the question whether a converter would leave a value as it is. None, if it
+    must be called to know."""
     fits = _fits_of([convert])
-    return None if fits is None else unroll.each_noted(call, convert, fits[0], note, loop, place)
+    return None if fits is None else fits[0](value)
+
+
+def lines_converting(convert: Converter, value: str, call: str) -> list[str]:
+    """Lines of source by which a value is checked and converted: by a call, unless it fits."""
+    fits = _fits_of([convert])
+    return [f"{value} = {call}({value})"] if fits is None else unroll.unfit(fits[0], value, call)
 
 
 def same(value: Any) -> Any:

@@ -1,8 +1,8 @@
 """Whose error it is: the operator and the user's line that something raised in a chain belongs to.
 
 Nothing is noted per record. The frames of the traceback tell: in ours the user's callable is named
-`call`, what its results go to `emit`, and an operator or writer is `self`. The same frames tell a
-profile whose time it is.
+`call`, what its results go to `emit`, and an operator or writer is `self`; a loop that was put
+together from several operators has both by line. The same frames tell a profile whose time it is.
 """
 
 from __future__ import annotations
@@ -79,22 +79,25 @@ class Attribution:
         found = self._head
         trace = error.__traceback__
         while trace is not None:
-            owner = self._owner_in(trace.tb_frame.f_locals)
+            owner = self._owner_in(trace.tb_frame.f_locals, trace.tb_lineno)
             found = found if owner is None else owner.place
             trace = trace.tb_next
         return found
 
-    def operator_in(self, held: Mapping[str, Any]) -> str | None:
+    def operator_in(self, held: Mapping[str, Any], line: int) -> str | None:
         """The uid of the operator that one of our frames works for, if its locals tell."""
-        owner = self._owner_in(held)
+        owner = self._owner_in(held, line)
         return None if owner is None else owner.operator
 
     def operator_calling(self, code: CodeType) -> str | None:
         """The uid of the only operator that calls a user's function."""
         return self._codes.get(code)
 
-    def _owner_in(self, held: Mapping[str, Any]) -> _Owner | None:
+    def _owner_in(self, held: Mapping[str, Any], line: int) -> _Owner | None:
         found = self._objects.get(id(held.get("self")))
+        if "owners" in held:  # a loop over several operators
+            call, emit = held["owners"][line]
+            return self._callables.get((id(call), _id(emit)))
         if "call" in held:
             found = self._callables.get((id(held["call"]), _id(held.get("emit"))), found)
         return found

@@ -6,18 +6,19 @@ The closures made here see every record, so whatever can be chosen is chosen onc
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from penstock.common._type_conversion import each_converted
+from penstock.common._type_conversion import lines_converting
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import InitContext
 from penstock.datastream.output_tag import OutputTag
 from penstock.runtime.attribution import Attribution, explained, place_of
 from penstock.runtime.checkpointing import OperatorCheckpoints
 from penstock.runtime.codec import own_copy
+from penstock.runtime.loops import Step, before
 from penstock.runtime.operators.base import (
     Emit,
     EmitRun,
@@ -26,7 +27,6 @@ from penstock.runtime.operators.base import (
     OperatorHost,
     OperatorTime,
     one_by_one,
-    passing,
 )
 from penstock.runtime.operators.ordered import Ordered
 from penstock.runtime.operators.sources import SparkSource
@@ -226,11 +226,8 @@ class Composition:
         def convert(value: Any) -> None:
             emit(call(value))
 
-        def results(values: Iterable[Any], emit: Emit = emit) -> Iterator[Any]:
-            for value in values:
-                yield call(value)
-
-        return convert, passing(each_converted(call, emit, __file__) or results, run)
+        step = Step(*lines_converting(call, "value", "$call"), call=call, emit=emit)
+        return convert, before(run, step)
 
 
 def _description(described: PhysicalOperator) -> OperatorDescription:

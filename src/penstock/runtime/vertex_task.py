@@ -19,9 +19,10 @@ from penstock.runtime.chain import Composition
 from penstock.runtime.codec import dump
 from penstock.runtime.epoch import Acknowledgement, EpochOrder, subtask_name
 from penstock.runtime.input_time import InputTime
-from penstock.runtime.keying import Keying, keying
+from penstock.runtime.keying import keying
 from penstock.runtime.loop_records import LoopFiles, LoopOutbox, came_back
-from penstock.runtime.operators.base import one_by_one, stamped
+from penstock.runtime.loops import Step, before, stamping
+from penstock.runtime.operators.base import EmitRun, one_by_one, stamped
 from penstock.runtime.operators.iteration import OpenHead
 from penstock.runtime.payload import Body, decode_body
 from penstock.runtime.physical import PhysicalEdge, PhysicalPlan, Vertex
@@ -84,16 +85,19 @@ class VertexTask:
             self.attribution.of_edge(edge, edge.partitioning)
         incoming = (*vertex.inputs, *vertex.feedback)
         self._input_indexes = {index: plan.edges[index].input_index for index in incoming}
-        self._keyings: dict[int, Keying] = {}
-        self._of_batches = {i for i in vertex.inputs if takes_batches(plan.edges[i].partitioning)}
+        keyings: dict[int, Step] = {}
+        self._keyed: set[int] = set()
+        """The edges whose records have keys."""
         for index in vertex.inputs:
             partitioning = copied(plan.edges[index].partitioning)
             if isinstance(partitioning, ByKey):
                 self.attribution.of_edge(plan.edges[index], partitioning)
-                self._keyings[index] = keying(partitioning)
-        self.state = self._make_state(order, keyed=bool(self._keyings))
-        before = self.state.base_subtask() if _has_time(plan, vertex) else None
-        self._input_time = InputTime(plan, vertex, subtask, before)
+                self._keyed.add(index)
+                if not takes_batches(partitioning):  # the operator takes those whole
+                    keyings[index] = keying(partitioning, self._scope)
+        self.state = self._make_state(order, keyed=bool(self._keyed))
+        known = self.state.base_subtask() if _has_time(plan, vertex) else None
+        self._input_time = InputTime(plan, vertex, subtask, known)
         composition = Composition(
             plan.settings,
             vertex,
@@ -115,7 +119,11 @@ class VertexTask:
         self.process = head.process
         self.run = head.run or one_by_one(head.process)
         runs = [run for _, run in head.inputs] or [self.run]
-        self._runs = {index: runs[number] for index, number in self._input_indexes.items()}
+        self._runs: dict[int, EmitRun] = {}
+        for index, number in self._input_indexes.items():
+            run, noting = runs[number], keyings.get(index)
+            self._runs[index] = run if noting is None else before(run, noting)
+        self._stamped_runs = {i: stamping(run, self._scope) for i, run in self._runs.items()}
         for control in self._input_time.reached():
             head.resume(control)
 
@@ -179,22 +187,14 @@ class VertexTask:
         self.state.make_room()
 
     def _run_part(self, edge: int, values: Any, timestamps: list[Any] | None, part: slice) -> None:
-        scope = self._scope
-        scope.timestamp = None
+        self._scope.timestamp = None
         records: Iterable[Any] = values if part == _WHOLE else values[part]
-        keying = self._keyings.get(edge)
-        if edge in self._of_batches:
-            pass  # the operator takes them whole
-        elif keying is None:
-            if self._keyings:
-                scope.key = NO_KEY
-            if timestamps is not None:
-                records = stamped(timestamps[part], records, scope)
-        elif timestamps is None:
-            records = keying.plain(records, [], scope)
+        if self._keyed and edge not in self._keyed:
+            self._scope.key = NO_KEY
+        if timestamps is None:
+            self._runs[edge](records)
         else:
-            records = keying.stamped(records, timestamps[part], scope)
-        self._runs[edge](records)
+            self._stamped_runs[edge](zip(timestamps[part], records, strict=True))
 
     def run_stamped(self, timestamps: list[Any] | None, records: Iterable[Any]) -> None:
         """Work through records that came by another way than `consume`."""

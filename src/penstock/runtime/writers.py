@@ -24,6 +24,7 @@ from penstock.graph.partitioning import (
 )
 from penstock.runtime.codec import dump
 from penstock.runtime.keying import key_converter
+from penstock.runtime.loops import Step, ending_in_strides
 from penstock.runtime.payload import RECORDS, Event, Row, encode_body, make_header
 from penstock.runtime.physical import PhysicalEdge, Vertex
 from penstock.runtime.watermarks import IDLE, MIN_TIMESTAMP, WATERMARK, Control
@@ -44,6 +45,7 @@ LARGEST_PAYLOAD = 1 << 30
 _FIRST = 1 << 62
 # So many keys remember their receiver; then the memory starts anew.
 _MOST_ROUTES = 1_000_000
+_NO_MORE = object()
 
 
 class Outbox:
@@ -152,7 +154,7 @@ class EdgeWriter:
         choose, gather = self._by_key() if keyed else self._plainly()
         self.write = self._one(choose)
         """Takes one record."""
-        self.run = self._many(gather)
+        self.run: WriteRun = ending_in_strides(gather, self._many)
         """Takes many records."""
 
     def forget_time(self) -> None:
@@ -234,7 +236,8 @@ class EdgeWriter:
         return write
 
     def _many(self, gather: WriteRun) -> WriteRun:
-        """Gathers in strides after which no bucket is much beyond the limit."""
+        """Gathers in strides after which no bucket is much beyond the limit. Not every record of a
+        stride may be there to be gathered."""
         buckets, flush = self._buckets, self._flush
         gathered = [bucket.values for bucket in buckets]
 
@@ -250,8 +253,11 @@ class EdgeWriter:
                     # Not `limit`: a flush may have changed it.
                     if len(bucket.values) >= self._limit:
                         flush(bucket)
-                if added < stride:
-                    return
+                if added < stride:  # some went no further, or these were the last
+                    value = next(source, _NO_MORE)
+                    if value is _NO_MORE:
+                        return
+                    gather((value,))
 
         return run
 
@@ -279,11 +285,10 @@ class EdgeWriter:
 
         return routes, route
 
-    def _by_key(self) -> tuple[Choose, WriteRun]:
+    def _by_key(self) -> tuple[Choose, Step]:
         assert isinstance(self.edge.partitioning, ByKey)
         call = self.edge.partitioning.select
         routes, route = self._routes()
-        scope = self._scope
 
         def choose(value: Any) -> Bucket:
             key = call(value)
@@ -292,36 +297,23 @@ class EdgeWriter:
             except (KeyError, TypeError):
                 return route(key)
 
-        def gather(values: Iterable[Any]) -> None:
-            # `choose` written out: this loop sees most records of most jobs.
-            for value in values:
-                key = call(value)
-                try:
-                    bucket = routes[key]
-                except (KeyError, TypeError):
-                    bucket = route(key)
-                bucket.keep(value)
-
-        def gather_stamped(values: Iterable[Any]) -> None:
-            for value in values:
-                key = call(value)
-                try:
-                    bucket = routes[key]
-                except (KeyError, TypeError):
-                    bucket = route(key)
-                bucket.keep(value)
-                bucket.stamp(scope.timestamp)  # type: ignore[misc]
-
-        return choose, gather_stamped if self.edge.stamped else gather
-
-    def _plainly(self) -> tuple[Choose, WriteRun]:
-        choose = self._chooser(self.edge.partitioning)
-
-        def gather(values: Iterable[Any]) -> None:
-            for value in values:
-                choose(value).add(value)
-
+        # `choose` written out: these lines see most records of most jobs.
+        gather = Step(
+            "key = $call(value)",
+            "try: bucket = $routes[key]",
+            "except (KeyError, TypeError): bucket = $route(key)",
+            "bucket.keep(value)",
+            *(["bucket.stamp($scope.timestamp)"] if self.edge.stamped else []),
+            call=call,
+            routes=routes,
+            route=route,
+            scope=self._scope,
+        )
         return choose, gather
+
+    def _plainly(self) -> tuple[Choose, Step]:
+        choose = self._chooser(self.edge.partitioning)
+        return choose, Step("$choose(value).add(value)", choose=choose)
 
     def _chooser(self, partitioning: Partitioning) -> Choose:
         buckets = self._buckets

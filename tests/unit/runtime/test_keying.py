@@ -12,14 +12,21 @@ from penstock.common import Types
 from penstock.errors import TypeMismatchError
 from penstock.graph.partitioning import ByKey
 from penstock.runtime.keying import keying
+from penstock.runtime.loops import Step, before, ending, stamping
 from penstock.state.backend import KeyScope
 
 
 def _seen(key_type: Any, records: list[Any], timestamps: list[int] | None) -> list[Any]:
-    scope = KeyScope()
-    plain, stamped = keying(ByKey(itemgetter(0), key_type=key_type))
-    loop = plain if timestamps is None else stamped
-    return [(record, scope.key, scope.timestamp) for record in loop(records, timestamps, scope)]
+    scope, seen = KeyScope(), []
+    noted = ending(
+        Step("$note(value)", note=lambda v: seen.append((v, scope.key, scope.timestamp)))
+    )
+    run = before(noted, keying(ByKey(itemgetter(0), key_type=key_type), scope))
+    if timestamps is None:
+        run(records)
+    else:
+        stamping(run, scope)(zip(timestamps, records, strict=True))
+    return seen
 
 
 @pytest.mark.parametrize("key_type", [None, Types.LONG(), Types.FLOAT()])

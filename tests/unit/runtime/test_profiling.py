@@ -47,7 +47,7 @@ class KnownCodes:
     def __init__(self, **known: Any) -> None:
         self._known = {function.__code__: uid for uid, function in known.items()}
 
-    def operator_in(self, held: Any) -> str | None:
+    def operator_in(self, held: Any, line: int) -> str | None:
         return None
 
     def operator_calling(self, code: CodeType) -> str | None:

@@ -20,6 +20,7 @@ from penstock.datastream.functions import Function
 from penstock.datastream.output_tag import OutputTag
 from penstock.runtime.checkpointing import OperatorCheckpoints
 from penstock.runtime.epoch import EpochOrder
+from penstock.runtime.loops import Step, ending
 from penstock.runtime.runtime_context import TaskRuntimeContext
 from penstock.runtime.watermarks import MIN_TIMESTAMP, WATERMARK, Control
 from penstock.state.backend import KeyScope
@@ -177,11 +178,7 @@ class OperatorDescription(Protocol):
 def one_by_one(process: Emit) -> EmitRun:
     """A run for an operator that has none of its own."""
 
-    def run(values: Iterable[Any]) -> None:
-        for value in values:
-            process(value)
-
-    return run
+    return ending(Step("$process(value)", process=process))
 
 
 def passing(results: Callable[[Iterable[Any]], Iterator[Any]], emit_run: EmitRun) -> EmitRun:

@@ -6,7 +6,7 @@ and the context that it is called with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.time_domain import TimeDomain
 from penstock.datastream.timerservice import TimerService
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
+from penstock.runtime.loops import Step, before
 from penstock.runtime.operators.base import (
     Emit,
     FunctionOperator,
@@ -29,7 +30,6 @@ from penstock.runtime.operators.base import (
     OperatorHost,
     OperatorTime,
     opened,
-    passing,
 )
 from penstock.runtime.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, WATERMARK, Control
 from penstock.state.backend import KeyScope
@@ -200,19 +200,21 @@ _WITHOUT_TIMERS = (
 
 def element_input(call: Callable[..., Any], context: Any, host: OperatorHost) -> Input:
     """An input whose records go to a method of a process function, with a context."""
-    emit_side = host.emit_side
-
-    def results(values: Iterable[Any], emit: Any = host.emit) -> Iterator[Any]:
-        for value in values:
-            produced = call(value, context)
-            if produced is not None:
-                for result in produced:
-                    if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
-                        emit_side(result[0], result[1])
-                    else:
-                        yield result
-
-    return _emitting(call, context, host), passing(results, host.emit_run)
+    step = Step(
+        "produced = $call(value, $context)",
+        "if produced is None: continue",
+        "for value in produced:",
+        " if value.__class__ is tuple and value and value[0].__class__ is $tag:",
+        "  $emit_side(value[0], value[1])",
+        "  continue",
+        many=True,
+        call=call,
+        context=context,
+        tag=OutputTag,
+        emit_side=host.emit_side,
+        emit=host.emit,
+    )
+    return _emitting(call, context, host), before(host.emit_run, step)
 
 
 def _emitting(call: Callable[..., Any], context: Any, host: OperatorHost) -> Emit:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ValueState, ValueStateDescriptor
+from penstock.runtime.loops import Step, before
 from penstock.runtime.operators.base import (
     FunctionOperator,
     OpenOperator,
     OperatorHost,
     opened,
-    passing,
 )
 from penstock.runtime.watermarks import MAX_TIMESTAMP, WATERMARK, Control
 
@@ -37,20 +37,22 @@ class Reduce:
         current, update = state.value, state.update
 
         def process(value: Any) -> None:
-            before = current()
-            if before is not None:
-                value = call(before, value)
+            found = current()
+            if found is not None:
+                value = call(found, value)
             update(value)
             emit(value)
 
-        def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
-            for value in values:
-                before = current()
-                reduced = value if before is None else call(before, value)
-                update(reduced)
-                yield reduced
-
-        return FunctionOperator(self.function, process, passing(results, host.emit_run))
+        step = Step(
+            "found = $current()",
+            "if found is not None: value = $call(found, value)",
+            "$update(value)",
+            current=current,
+            update=update,
+            call=call,
+            emit=emit,
+        )
+        return FunctionOperator(self.function, process, before(host.emit_run, step))
 
 
 class _FinalReduce(FunctionOperator):
@@ -68,8 +70,8 @@ class _FinalReduce(FunctionOperator):
         scope, keep_time = host.scope, times.update
 
         def process(value: Any) -> None:
-            before = current()
-            update(value if before is None else call(before, value))
+            found = current()
+            update(value if found is None else call(found, value))
             if scope.timestamp is not None:
                 keep_time(scope.timestamp)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.datastream.connectors.base import Sink, SinkWriter, WriterContext
 from penstock.datastream.functions import SinkFunction
+from penstock.runtime.loops import Step, ending
 from penstock.runtime.operators.base import (
     FunctionOperator,
     OpenOperator,
@@ -47,11 +47,8 @@ class CallSink:
         def process(value: Any) -> None:
             call(value, context)
 
-        def run(values: Iterable[Any]) -> None:
-            for value in values:
-                call(value, context)
-
-        return FunctionOperator(self.function, process, run)
+        step = Step("$call(value, $context)", call=call, context=context)
+        return FunctionOperator(self.function, process, ending(step))
 
 
 @dataclass(frozen=True)

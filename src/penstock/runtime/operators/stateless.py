@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import InvalidArgumentError
+from penstock.runtime.loops import Step, before
 from penstock.runtime.operators.base import (
     FunctionOperator,
     Input,
     OpenOperator,
     OperatorHost,
     opened,
-    passing,
 )
 
 
@@ -30,11 +30,8 @@ class Map:
         def process(value: Any) -> None:
             emit(call(value))
 
-        def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
-            for value in values:
-                yield call(value)
-
-        return FunctionOperator(self.function, process, passing(results, host.emit_run))
+        step = Step("value = $call(value)", call=call, emit=emit)
+        return FunctionOperator(self.function, process, before(host.emit_run, step))
 
 
 @dataclass(frozen=True)
@@ -51,12 +48,8 @@ class Filter:
             if call(value):
                 emit(value)
 
-        def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
-            for value in values:
-                if call(value):
-                    yield value
-
-        return FunctionOperator(self.function, process, passing(results, host.emit_run))
+        step = Step("if not $call(value): continue", call=call, emit=emit)
+        return FunctionOperator(self.function, process, before(host.emit_run, step))
 
 
 @dataclass(frozen=True)
@@ -78,11 +71,9 @@ def flat_mapped(call: Callable[[Any], Any], host: OperatorHost) -> Input:
         for result in _checked(call(value)):
             emit(result)
 
-    def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
-        for value in values:
-            yield from _checked(call(value))
-
-    return process, passing(results, host.emit_run)
+    line = "for value in $checked($call(value)):"
+    step = Step(line, many=True, checked=_checked, call=call, emit=emit)
+    return process, before(host.emit_run, step)
 
 
 def _checked(results: Any) -> Any:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.runtime.loops import Step, before
 from penstock.runtime.operators.base import (
     FunctionOperator,
     Input,
     OpenOperator,
     OperatorHost,
     open_function,
-    passing,
 )
 from penstock.runtime.operators.process import (
     ElementContext,
@@ -45,13 +45,8 @@ def _mapped(call: Callable[[Any], Any], host: OperatorHost) -> Input:
         if result is not None:
             emit(result)
 
-    def results(values: Iterable[Any], emit: Any = emit) -> Iterator[Any]:
-        for value in values:
-            result = call(value)
-            if result is not None:
-                yield result
-
-    return process, passing(results, host.emit_run)
+    step = Step("value = $call(value)", "if value is None: continue", call=call, emit=emit)
+    return process, before(host.emit_run, step)
 
 
 @dataclass(frozen=True)

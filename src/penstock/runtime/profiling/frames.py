@@ -52,6 +52,7 @@ LASTING = frozenset({SEGMENT, STATE_READ, STATE_WRITE, DECODE, ENCODE})
 OVERRULING = frozenset({CATCH_UP, WAITING})
 _KEYED_STATE = "state" + os.sep
 _STORAGE = "storage" + os.sep
+_TELLING = frozenset({"self", "call", "owners"})
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def _name_of(code: CodeType) -> CodeName:
         reading = "pyspark" in path and code.co_name in ("load_stream", "read_int")
         return CodeName(label, False, WAITING if reading else None, False)
     names = (*code.co_varnames, *code.co_freevars, *code.co_cellvars)
-    telling = inside.startswith("runtime" + os.sep) and ("self" in names or "call" in names)
+    telling = inside.startswith("runtime" + os.sep) and not _TELLING.isdisjoint(names)
     return CodeName(label, True, _kind_of(inside, code.co_name), telling)
 
 

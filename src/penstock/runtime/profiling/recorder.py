@@ -28,7 +28,7 @@ from penstock.runtime.profiling.samples import (
 class Owners(Protocol):
     """Knows the operators of a task by their frames."""
 
-    def operator_in(self, held: Mapping[str, Any]) -> str | None: ...
+    def operator_in(self, held: Mapping[str, Any], line: int) -> str | None: ...
 
     def operator_calling(self, code: CodeType) -> str | None: ...
 
@@ -80,7 +80,7 @@ def _owner(frame: FrameType, name: CodeName, caller: CodeName, owners: list[Owne
     if name.telling:
         held = _locals(frame)
         for known in owners:
-            if (operator := known.operator_in(held)) is not None:
+            if (operator := known.operator_in(held, frame.f_lineno)) is not None:
                 return operator
         if frame.f_code is Composition.compose.__code__:  # its functions are being opened
             uid = getattr(held.get("described"), "uid", None)
@@ -93,7 +93,7 @@ def _owner(frame: FrameType, name: CodeName, caller: CodeName, owners: list[Owne
     return None
 
 
-_TELLING_LOCALS = ("self", "call", "emit", "described")
+_TELLING_LOCALS = ("self", "call", "emit", "owners", "described")
 
 
 def _locals(frame: FrameType) -> dict[str, Any]:
