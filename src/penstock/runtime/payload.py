@@ -9,7 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
-from penstock.runtime.codec import decode, encode, encode_columns, encode_frozen
+from penstock.runtime.codec import decode, encode, encode_as, encode_columns, encode_frozen
+from penstock.runtime.shapes import TIMESTAMPS
 
 RECORDS, ACKNOWLEDGEMENT = 0, 1
 
@@ -56,15 +57,19 @@ class Body(NamedTuple):
 
 
 def encode_body(
-    timestamps: list[Any] | None, values: list[Any], frozen: bool, events: list[Event] | None = None
+    timestamps: list[Any] | None,
+    values: list[Any],
+    frozen: bool,
+    events: list[Event] | None = None,
+    shape: str | None = None,
 ) -> tuple[bytes, bool]:
     """The body of a run of records, and whether the records are such as cannot change."""
-    time_part = encode(timestamps)[0] if timestamps is not None else b""
+    time_part = encode_as(TIMESTAMPS, timestamps)[0] if timestamps is not None else b""
     event_part = encode(events)[0] if events else b""
     if frozen:
         value_part, constant = encode_frozen(values), True
     else:
-        value_part, constant = encode(values)
+        value_part, constant = encode_as(shape, values)
     lengths = _LENGTHS.pack(len(time_part), len(event_part))
     return b"".join((lengths, time_part, event_part, value_part)), constant
 

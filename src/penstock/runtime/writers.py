@@ -27,6 +27,7 @@ from penstock.runtime.keying import key_converter
 from penstock.runtime.loops import Step, ending_in_strides
 from penstock.runtime.payload import RECORDS, Event, Row, encode_body, make_header
 from penstock.runtime.physical import PhysicalEdge, Vertex
+from penstock.runtime.shapes import shape_of
 from penstock.runtime.watermarks import IDLE, MIN_TIMESTAMP, WATERMARK, Control
 from penstock.state.backend import KeyScope
 from penstock.state.key_groups import key_group_of, subtask_of
@@ -119,6 +120,15 @@ class Bucket:
 Choose = Callable[[Any], Bucket]
 
 
+def _declared_type(sender: Vertex, edge: PhysicalEdge) -> Any:
+    """What all records of an edge have been checked to be, if that was declared."""
+    for operator in sender.operators:
+        for output in operator.outputs:
+            if output.edge == edge.index and output.tag is None:
+                return operator.output_type
+    return None
+
+
 class EdgeWriter:
     """Gathers, encodes and posts the records of one edge from one subtask."""
 
@@ -140,6 +150,7 @@ class EdgeWriter:
         self._place = self._producer - (_FIRST if edge.first else 0)
         self._header = b""
         self._freeze: Callable[[Any], bytes] | None = None
+        self._shape = shape_of(_declared_type(self._vertex, edge))
         self._random = random.Random()
         self._counts = 0
         self._limit = 1
@@ -362,7 +373,7 @@ class EdgeWriter:
         count = len(values)
         try:
             body, constant = encode_body(
-                timestamps, values, self._freeze is not None, bucket.events
+                timestamps, values, self._freeze is not None, bucket.events, self._shape
             )
         except Exception as error:
             raise UnpicklableError.of(f"a record ({short_repr(values[0])})", error) from None

@@ -1,0 +1,79 @@
+"""Runs of records whose declared type says what every value in them is.
+
+Values of a stream with a declared type have been checked and converted, so MessagePack carries them
+as what they are, without a look at each: a quarter of what pickling them takes. A shape is a text
+that tells the receiver which tuples to make: `(sid)` for tuples of a text, an int and a float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from penstock.common._type_basic import BasicType, BasicTypeInfo
+from penstock.common._type_composite import TupleTypeInfo
+
+_LETTERS = {
+    BasicType.STRING: "s",
+    BasicType.CHAR: "s",
+    BasicType.BYTE: "i",
+    BasicType.SHORT: "i",
+    BasicType.INT: "i",
+    BasicType.LONG: "i",
+    BasicType.FLOAT: "d",
+    BasicType.DOUBLE: "d",
+    BasicType.BOOLEAN: "b",
+}
+_TYPES: dict[str, Any] = {"s": str, "i": int, "d": float, "b": bool}
+TIMESTAMPS = "i"
+_LONGEST = 255
+
+_pack = msgspec.msgpack.Encoder().encode
+# Integers and texts that MessagePack has no room for.
+_CANNOT = (OverflowError, UnicodeEncodeError)
+
+
+def shape_of(type_info: Any) -> str | None:
+    """The shape of the values of a type, which also may be None; None, if it has none."""
+    if isinstance(type_info, BasicTypeInfo):
+        return _LETTERS.get(type_info.basic_type)
+    if isinstance(type_info, TupleTypeInfo):
+        fields = [shape_of(field) for field in type_info.get_field_types()]
+        if None not in fields:
+            shape = f"({''.join(field or '' for field in fields)})"
+            return shape if len(shape) <= _LONGEST else None
+    return None
+
+
+def encode_shaped(values: list[Any], shape: str) -> bytes | None:
+    """The bytes of a run; None, if there is something in it that they cannot say."""
+    try:
+        return b"".join((bytes((len(shape),)), shape.encode(), _pack(values)))
+    except _CANNOT:
+        return None
+
+
+def decode_shaped(data: memoryview) -> list[Any]:
+    begin = 1 + data[0]
+    return _decoder(bytes(data[1:begin]).decode())(data[begin:])
+
+
+@lru_cache(maxsize=256)
+def _decoder(shape: str) -> Callable[[Any], list[Any]]:
+    [value] = _types(iter(shape))
+    return msgspec.msgpack.Decoder(list[value]).decode  # type: ignore[valid-type]
+
+
+def _types(letters: Iterator[str]) -> Iterator[Any]:
+    """The types up to the end, or to the bracket that closes a tuple."""
+    for letter in letters:
+        if letter == ")":
+            return
+        if letter == "(":
+            fields = tuple(_types(letters))
+            yield tuple[fields] | None if fields else tuple[()] | None  # type: ignore[valid-type]
+        else:
+            yield _TYPES[letter] | None
