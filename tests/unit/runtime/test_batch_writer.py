@@ -85,6 +85,22 @@ def test_what_was_told_before_comes_before_the_rows() -> None:
     ]
 
 
+@pytest.mark.parametrize("events", range(4))
+def test_columns_arrive_where_numbers_may_lie(events: int) -> None:
+    """Wherever they are in a payload: else Arrow complains of each when it merges them."""
+    outbox = Outbox()
+    writer = _writer(outbox)
+    for _ in range(events):
+        writer.control((ACTIVE, 0))
+
+    writer.run(_batch(["a", "b"]))
+
+    for row in outbox.rows:
+        columns = decode_body(row.payload).values.columns
+        buffers = [buffer for column in columns for buffer in column.buffers()]
+        assert not any(buffer.address % 8 for buffer in buffers if buffer is not None)
+
+
 def test_too_large_for_one_payload(monkeypatch: pytest.MonkeyPatch) -> None:
     outbox = Outbox()
     writer = _writer(outbox)
