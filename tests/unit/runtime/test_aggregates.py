@@ -49,6 +49,29 @@ def test_all_of_them() -> None:
     )
 
 
+def test_results_of_many_at_once() -> None:
+    accumulators = [_folded(_ALL, ("a", n, "x"), ("a", None, "y")) for n in range(3)]
+
+    found = list(_ALL.get_results(accumulators))
+
+    assert list(map(repr, found)) == [repr(_ALL.get_result(held)) for held in accumulators]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("more", [1, -1])
+def test_accumulators_of_other_aggregates(number: int, more: int) -> None:
+    """From a checkpoint of the program as it was before: no results rather than wrong ones."""
+    function = agg.of(**{name: agg.count() for name in "abc"[:number]})
+    stored, own = (1,) * (number + more), (1,) * number
+
+    with pytest.raises(ValueError):
+        function.get_result(stored)
+    with pytest.raises(ValueError):
+        list(function.get_results([stored]))
+    with pytest.raises(ValueError):
+        function.merge(stored, own)
+
+
 def test_nothing_but_nulls() -> None:
     assert _result(_ALL, ("a", None, "y")) == (1, 0, None, None, None, None, None, None, 0)
 
