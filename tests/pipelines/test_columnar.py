@@ -349,6 +349,21 @@ def test_batch_mode(spark: Any, make_env: Any) -> None:
 
 
 @on_spark
+def test_operators_that_are_not_chained(spark: Any, make_env: Any, tmp_path: Path) -> None:
+    """Whole batches pass through a chain and an exchange by key only: else it is Python's."""
+    epochs = [[_row("ab"[n % 2], n * 100, n) for n in range(e, e + 20)] for e in (0, 20)]
+    frame = _stream_of(spark, tmp_path / "rows", epochs)
+    env = make_env(_BY_EPOCH)
+    env.disable_operator_chaining()
+    function = agg.of(n=agg.count(), total=agg.sum("n"))
+    stream = _windowed(env, frame, function, (1000, 1000, 0), 0, "id")
+
+    found = sorted(stream.execute_and_collect())
+
+    assert found == sorted(_model(epochs, function, (1000, 1000, 0), 0))
+
+
+@on_spark
 def test_null_timestamps_fail(spark: Any, make_env: Any, tmp_path: Path) -> None:
     epochs = [[("a", None, 1, 1.0, "s")]]
     frame = _stream_of(spark, tmp_path / "rows", epochs)

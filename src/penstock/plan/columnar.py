@@ -7,6 +7,7 @@ nothing stands against it; if something does, the reason is kept for explain. Pu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,9 +47,12 @@ class _InPython(Exception):
 
 
 def in_lanes(
-    nodes: tuple[Node, ...], ordered_everywhere: bool = False
+    nodes: tuple[Node, ...], heads: Mapping[int, int], ordered_everywhere: bool = False
 ) -> tuple[tuple[Node, ...], dict[int, Lane]]:
-    """The nodes as they are to run, and the lane of each; none if there is only one."""
+    """The nodes as they are to run, and the lane of each; none if there is only one.
+
+    `heads`: for each node, the first node of its chain.
+    """
     if not any(isinstance(node.operator, SparkSource) for node in nodes):
         return nodes, {}
     found = {node.id: node for node in nodes}
@@ -64,7 +68,7 @@ def in_lanes(
             node.operator.combine, BuiltInAggregate
         ):
             try:
-                changes = _combined(tuple(found.values()), node, ordered_everywhere)
+                changes = _combined(tuple(found.values()), node, heads, ordered_everywhere)
             except _InPython as why:
                 lanes[node.id] = Lane(PYTHON, str(why))
             else:
@@ -131,10 +135,15 @@ def _place(node: Node) -> str:
 # Windows
 
 
-def _combined(nodes: tuple[Node, ...], window: Node, ordered_everywhere: bool) -> tuple[Node, ...]:
+def _combined(
+    nodes: tuple[Node, ...], window: Node, heads: Mapping[int, int], ordered_everywhere: bool
+) -> tuple[Node, ...]:
     """The nodes that change if the records of a window are combined before they come to it."""
     _check_windows(window, ordered_everywhere)
     path = _path_to(nodes, window)
+    for node in path[1:]:
+        if heads[node.id] != heads[path[0].id]:  # only an exchange by key takes whole batches
+            raise _InPython(f"{_place(node)} is not chained to what is before it")
     source: SparkSource = path[0].operator
     if sum(not node.inputs for node in nodes) > 1:
         raise _InPython("the job has other sources")

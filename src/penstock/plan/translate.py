@@ -48,10 +48,10 @@ def translate(
     program does not say.
     """
     uids = _uids(nodes, defaults.generate_uids)
-    nodes, lanes = in_lanes(nodes, defaults.event_time_order)
     of_stored = {id: stored[uid] for id, uid in uids.items() if uid in stored} if stored else {}
+    heads = _heads(nodes, _resolved(nodes, defaults, of_stored), defaults.chaining)
+    nodes, lanes = in_lanes(nodes, heads, defaults.event_time_order)
     resolved = _resolved(nodes, defaults, of_stored)
-    heads = _heads(nodes, resolved, defaults.chaining)
     stamped = _stamped(nodes, resolved)
     ordered = _ordered(nodes, stamped, defaults.event_time_order)
     return _assemble(nodes, resolved, uids, heads, stamped, ordered, settings, lanes)

@@ -104,6 +104,7 @@ class _Program:
         combine: Any = _COUNT,
         event_time_order: bool = False,
         ordered_everywhere: bool = False,
+        unchained: Node | None = None,
         **changes: Any,
     ) -> dict[str, Any]:
         """The same, of windows that read other edges."""
@@ -114,7 +115,10 @@ class _Program:
             location=_HERE,
             event_time_order=event_time_order,
         )
-        nodes, lanes = in_lanes(self.graph.nodes, ordered_everywhere)
+        heads = dict.fromkeys((node.id for node in self.graph.nodes), self.source.id)
+        if unchained is not None:
+            heads[unchained.id] = unchained.id
+        nodes, lanes = in_lanes(self.graph.nodes, heads, ordered_everywhere)
         return {node.name: node for node in nodes} | {"lane": str(lanes[nodes[-1].id])}
 
 
@@ -247,13 +251,32 @@ def test_a_python_function_between() -> None:
     assert "'Map' (job.py:1) before it is done in Python" in program.windowed()["lane"]
 
 
+def test_operators_that_are_not_chained() -> None:
+    """Batches stay whole in a chain, and through the exchange by key behind it."""
+    for at in ("filter", "time"):
+        program = _Program()
+        unchained = getattr(program, at)
+        lane = program.windowed(unchained=unchained)["lane"]
+        assert f"'{unchained.name}' (job.py:1) is not chained to what is before it" in lane
+
+
+def test_chains_are_those_of_the_plan() -> None:
+    settings = JobSettings("job", "job", "run", "/c", "/l", "memory", 1, 1, 1.0, False)
+    program = _Program()
+    program.windowed()
+
+    for chaining, lane in ((True, "[columnar, partial results merged]"), (False, "not chained")):
+        plan = translate(program.graph.nodes, PlanDefaults(2, chaining=chaining), settings)
+        assert lane in explain_text(plan)
+
+
 def test_columns_make_the_records_of_the_source() -> None:
     program = _Program()
     mapped = RecordMaker(("n",))
     program.time = program._add("Map", ColumnMap(("c",), _FRAME, mapped), program.filter)
     program.graph.change(program.filter.id)
     nodes = [node for node in program.graph.nodes if node.name != "Time"]
-    source = in_lanes(tuple(nodes))[0][0].operator
+    source = in_lanes(tuple(nodes), {})[0][0].operator
     assert [type(step) for step in source.steps] == [ColumnFilter, ColumnMap]
     assert source.record == mapped
 
