@@ -15,7 +15,8 @@ from penstock.runtime.watermarks import WATERMARK, Control
 if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
 
-_MOST_ROWS = 1_000_000
+_MOST_ROWS, _MOST_BYTES = 1_000_000, 64 << 20
+"""That wait. Rows with sets of values in them are large."""
 _AT_ONCE = 8192
 
 
@@ -31,13 +32,14 @@ class CombinedAligned(AlignedWindows):
         assert windowing.combined is not None
         self._merged = windowing.combined.merged
         self._waiting: list[Any] = []
-        self._rows = 0
+        self._rows = self._bytes = 0
         self.run = self._wait
 
     def _wait(self, batch: Any) -> None:
         self._waiting.append(batch)
         self._rows += batch.num_rows
-        if self._rows > _MOST_ROWS:
+        self._bytes += batch.nbytes
+        if self._rows > _MOST_ROWS or self._bytes > _MOST_BYTES:
             self._merge_waiting()
 
     def control(self, control: Control) -> None:
@@ -57,7 +59,7 @@ class CombinedAligned(AlignedWindows):
             self._add_rows(part)
             self._host.make_room()
         self._waiting.clear()
-        self._rows = 0
+        self._rows = self._bytes = 0
 
     def _add_rows(self, rows: list[Merged]) -> None:
         """The loop over partial results, each of which lies in the same windows as its slice."""
