@@ -27,13 +27,14 @@ _LETTERS = {
     BasicType.DOUBLE: "d",
     BasicType.BOOLEAN: "b",
 }
-_TYPES: dict[str, Any] = {"s": str, "i": int, "d": float, "b": bool}
-TIMESTAMPS = "i"
+_TYPES: dict[str, Any] = {"s": str, "i": int, "d": float, "b": bool, "?": Any}
+TIMESTAMPS = "?"
+"""Ints, but nobody has checked those that a source gives."""
 _LONGEST = 255
 
 _pack = msgspec.msgpack.Encoder().encode
-# Integers and texts that MessagePack has no room for.
-_CANNOT = (OverflowError, UnicodeEncodeError)
+# Integers and texts that MessagePack has no room for, and what it does not know.
+_CANNOT = (OverflowError, UnicodeEncodeError, TypeError)
 
 
 def shape_of(type_info: Any) -> str | None:

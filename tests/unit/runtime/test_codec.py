@@ -266,3 +266,10 @@ def test_a_body_says_whether_its_values_may_change():
     assert encode_body(None, [1], False)[1]
     assert not encode_body(None, [[1]], False)[1]
     assert encode_body(None, [dump([1])], True)[1]
+
+
+@pytest.mark.parametrize("timestamp", [None, 2**70, np.int64(3), 1.5, True])
+def test_timestamps_that_nobody_has_checked(timestamp: Any) -> None:
+    """Whoever works with one says what is wrong with it."""
+    body, _ = encode_body([timestamp], ["a"], False)
+    assert same(decode_body(body, 0).timestamps, [timestamp])
