@@ -21,6 +21,13 @@ _JVM_OPTIONS = (
     f"-Dlog4j2.configurationFile=file:{_LOG_SETTINGS}",
     "-Darrow.enable_unsafe_memory_access=true",
     "-Darrow.enable_null_check_for_get=false",
+    # The costly compiler is for what is really hot. By default it also takes all of Spark's own
+    # machinery, a tenth of a second for each method: for minutes, on the cores that the job needs.
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
 )
 
 # For a session that we make ourselves: decided before the JVM starts.

@@ -49,6 +49,16 @@ class KeyedTable(Table, Protocol):
         ...
 
 
+class _Changed(dict[Any, Any]):
+    """Changed values by key. What is not among them is looked for below, and not put here."""
+
+    __slots__ = ("below",)
+    below: Callable[[Any], Any]
+
+    def __missing__(self, key: Any) -> Any:
+        return self.below(key)
+
+
 class LiveTable:
     """One object per key, None standing for nothing."""
 
@@ -65,8 +75,15 @@ class LiveTable:
         self.base = base
         self.dumps = dumps
         self.loads = loads
-        self.changed: dict[Any, Any] = {}
+        self.changed = _Changed()
+        self.changed.below = self._unchanged
         self.settled: dict[Any, Any] = {}
+
+    def _unchanged(self, key: Any) -> Any:
+        try:
+            return self.settled[key]
+        except KeyError:
+            return self.load(key)
 
     def load(self, key: Any) -> Any:
         """The acknowledged value of a key that is not live yet; it then is."""
@@ -77,13 +94,7 @@ class LiveTable:
 
     def current(self) -> Any:
         """The value of the current key."""
-        key = self.scope.key
-        if key in self.changed:
-            return self.changed[key]
-        try:
-            return self.settled[key]
-        except KeyError:
-            return self.load(key)
+        return self.changed[self.scope.key]
 
     def put(self, value: Any) -> None:
         self.changed[self.scope.key] = value

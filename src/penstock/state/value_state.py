@@ -12,22 +12,15 @@ from penstock.state.ttl import Lifetime
 
 
 class LiveValueState(ValueState[Any]):
-    """The hot path: a read is two dict look-ups, a write is one dict store."""
+    """The hot path: a read is a dict look-up, a write is a dict store."""
 
     def __init__(self, table: LiveTable) -> None:
         self._table = table
         self._scope = table.scope
         self._changed = table.changed
-        self._settled = table.settled
 
     def value(self) -> Any:
-        key = self._scope.key
-        if key in self._changed:
-            return self._changed[key]
-        try:
-            return self._settled[key]
-        except KeyError:
-            return self._table.load(key)
+        return self._changed[self._scope.key]
 
     def update(self, value: Any) -> None:
         self._changed[self._scope.key] = value
