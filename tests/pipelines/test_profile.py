@@ -172,11 +172,11 @@ def test_state_and_exchange_are_told_apart(make_env: Any, tmp_path: Path) -> Non
             self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.STRING()))
 
         def process_element(self, value: int, ctx: Any) -> None:
-            for _ in range(20):
+            for _ in range(10):
                 self.last.update(self.last.value() or "x")
 
     env = make_env(profiled(tmp_path))
-    numbers = env.from_sequence(1, 30_000).key_by(lambda n: n % 1000)
+    numbers = env.from_sequence(1, 150_000).key_by(lambda n: n % 1000)
     numbers.process(Reading()).name("reads").print()
     env.execute("state")
     kinds = operators_in(tmp_path / "profiles" / "state")["reads"]["kinds"]
