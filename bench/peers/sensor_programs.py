@@ -104,8 +104,8 @@ _KEYED_COUNT = Program(
         who.TRANSFORM: f"{_ENGINES}.spark_state:run",
     },
     {
-        **_sized(600_000, 400_000, 150_000, 10_000),
-        who.PENSTOCK_FILES: 600_000,
+        **_sized(1_000_000, 550_000, 150_000, 10_000),
+        who.PENSTOCK_FILES: 850_000,
         who.PATHWAY: 120_000,
         who.TRANSFORM: _SLOW_SPARK,
     },
@@ -115,6 +115,8 @@ _KEYED_COUNT = Program(
         Wanted(who.PYFLINK_PROCESS, 50),
         Wanted(who.TRANSFORM, 8),
         Wanted(who.BYTEWAX_2, 2),
+        Wanted(who.TRANSFORM, 8, who.PENSTOCK_FILES),
+        Wanted(who.BYTEWAX_2, 2, who.PENSTOCK_FILES),
         Wanted(who.BARE, 1, who.PENSTOCK_FILES),
     ),
 )
