@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from bench.contenders.transform_with_state import tuned_session
 from bench.measure import Params, Result
 from bench.peers.engines.orders import paths_in
+from bench.peers.engines.spark_files import linked
 from bench.peers.engines.spark_state import seconds_of
 from bench.peers.functions import OUT_OF_ORDER_MILLIS, SIZE_MILLIS
 
@@ -57,11 +58,8 @@ def run(params: Params) -> Result:
 
 def _with_end(params: Params) -> Path:
     """The files, and one more with a record of much later: Spark has no end of input in time."""
-    directory = Path(params["scratch"]) / "input"
-    directory.mkdir()
+    directory = linked(params, "readings")
     paths = paths_in(params, "readings")
-    for path in paths:
-        (directory / path.name).symlink_to(path)
     last = pq.read_table(paths[-1], columns=["ts"])["ts"][-1].as_py()
     end = pa.table({"id": [_END], "ts": [last + _MUCH_LATER], "temp": [0.0]})
     pq.write_table(end, directory / f"g{len(paths)}.parquet")
