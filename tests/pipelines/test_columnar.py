@@ -364,6 +364,44 @@ def test_operators_that_are_not_chained(spark: Any, make_env: Any, tmp_path: Pat
 
 
 @on_spark
+@pytest.mark.parametrize("known", [True, False])
+def test_batches_are_planned_once(
+    spark: Any, make_env: Any, tmp_path: Path, monkeypatch: Any, known: bool
+) -> None:
+    """Or each by itself, if plans have another shape than is known."""
+    from penstock.driver.spark_batches import RowsPlan
+    from penstock.driver.spark_frames import SourceFrames
+
+    planned: list[Any] = []
+    combined = SourceFrames.combined
+
+    def counted(frames: Any, frame: Any) -> Any:
+        planned.append(frame)
+        return combined(frames, frame)
+
+    monkeypatch.setattr(SourceFrames, "combined", counted)
+    if not known:
+        monkeypatch.setattr(RowsPlan, "of", staticmethod(lambda plan: None))
+    epochs = [[_row("a", 100 * n, n), _row("b", 100 * n + 50, 10 * n)] for n in range(8)]
+    env = make_env(_BY_EPOCH)
+    stream = (
+        env.from_spark(_stream_of(spark, tmp_path / "rows", epochs), bounded=True)
+        .assign_timestamps_and_watermarks(_strategy())
+        .key_by("id")
+        .window(TumblingEventTimeWindows.of(Duration.of_millis(500)))
+        .aggregate(agg.of(n=agg.count(), total=agg.sum("n")), _with_window)
+    )
+
+    assert sorted(stream.execute_and_collect()) == [
+        ("a", 0, 5, 10),
+        ("a", 500, 3, 18),
+        ("b", 0, 5, 100),
+        ("b", 500, 3, 180),
+    ]
+    assert len(planned) == (1 if known else 1 + len(epochs))
+
+
+@on_spark
 def test_null_timestamps_fail(spark: Any, make_env: Any, tmp_path: Path) -> None:
     epochs = [[("a", None, 1, 1.0, "s")]]
     frame = _stream_of(spark, tmp_path / "rows", epochs)

@@ -89,22 +89,39 @@ def prepared(frame: DataFrame, wanted: Combined, tasks: int) -> DataFrame:
     return numbered.select(*columns, time, start.alias(_START)).coalesce(tasks)
 
 
-def combined(frame: DataFrame, wanted: Combined, tasks: int) -> DataFrame:
-    """Rows of partial results, of a batch that was `prepared`."""
+def combined(frame: DataFrame, wanted: Combined) -> DataFrame:
+    """Rows of partial results, of a batch that was `prepared`: one for each key and slice."""
     keys = [_name(at) for at in wanted.keys]
     partials = [F.max(_TIME), F.count(F.lit(1)), *map(_partial, wanted.partials)]
     names = [f"p{number}" for number in range(len(partials))]
     groups = [F.col(key).alias(f"k{number}") for number, key in enumerate(keys)]
-    whole = frame.groupBy(*groups, _START).agg(
+    return frame.groupBy(*groups, _START).agg(
         *[partial.alias(name) for partial, name in zip(partials, names, strict=True)]
     )
-    return _without_exchange(whole) or whole.coalesce(tasks)
 
 
-def _without_exchange(whole: DataFrame) -> DataFrame | None:
-    """The same aggregation within each task: what the tasks have of one key is merged in Python.
+def in_each_task(whole: DataFrame, tasks: int) -> DataFrame:
+    """The same aggregation within each task, if that can be: else the whole one, in as many."""
+    plan = without_exchange(whole)
+    return whole.coalesce(tasks) if plan is None else rows_as_frame(plan.execute(), whole)
 
-    None if it has no exchange, or not one that can be taken out.
+
+def rows_as_frame(rows: Any, like: DataFrame) -> DataFrame:
+    """Rows of a plan as a frame, with the columns of another."""
+    session: Any = like.sparkSession
+    made = session._jsparkSession.internalCreateDataFrame(rows, like._jdf.schema(), False)
+    return DataFrame(made, session)
+
+
+def with_child(node: Any, child: Any, session: Any) -> Any:
+    """The node of a physical plan over another one below it."""
+    to_seq = session._jvm.org.apache.spark.api.python.PythonUtils.toSeq
+    return node.withNewChildren(to_seq([child]))
+
+
+def without_exchange(whole: DataFrame) -> Any:
+    """The physical plan of an aggregation within each task: what the tasks have of one key is
+    merged in Python. None if it has no exchange, or not one that can be taken out.
     """
     above: list[Any] = []
     plan = whole._jdf.queryExecution().executedPlan()
@@ -116,15 +133,12 @@ def _without_exchange(whole: DataFrame) -> DataFrame | None:
             return None
         plan = children.apply(0)
     session: Any = whole.sparkSession
-    spark = session._jvm.org.apache.spark
-    spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # new nodes ask for it
+    activate = session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession
+    activate(session._jsparkSession)  # new nodes ask for it
     plan = plan.child()
     for node in reversed(above):
-        plan = node.withNewChildren(spark.api.python.PythonUtils.toSeq([plan]))
-    rows = session._jsparkSession.internalCreateDataFrame(
-        plan.execute(), whole._jdf.schema(), False
-    )
-    return DataFrame(rows, session)
+        plan = with_child(node, plan, session)
+    return plan
 
 
 def _name(position: int) -> str:

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from penstock.driver.epoch_loop import EpochLoop, RunAgain
+from penstock.driver.spark_batches import CombinedBatches
 from penstock.driver.spark_calls import RepeatedCalls
 from penstock.driver.spark_checkpoint import prepare_spark
 from penstock.driver.spark_errors import engine_error
@@ -92,6 +93,9 @@ class SparkExecutor:
             self._settings,
             lambda copy: self._stages(self._frames.calls(session=copy)),
             f"penstock {plan.settings.job_name}",
+        )
+        self._combined = CombinedBatches(
+            self._frames, self._stages, lambda: python_command(self._session, self._python)
         )
         self._pause = threading.Event()
         self._failure: BaseException | None = None
@@ -234,7 +238,7 @@ class SparkExecutor:
             before = loop.base
             try:
                 loop.close(
-                    partial(self._collect, _payloads_of(self._combined(frame))),
+                    partial(self._collect, self._payloads_of_batch(frame)),
                     batch,
                     self._offsets(batch),
                     final=self._batch,
@@ -292,12 +296,11 @@ class SparkExecutor:
 
     # Both
 
-    def _combined(self, frame: DataFrame) -> DataFrame:
-        """A batch's frame with all stages; they are in it already if nothing is combined."""
-        if not self._frames.combines:
-            return frame
-        with python_command(self._session, self._python):
-            return self._stages(self._frames.of_batch(frame))
+    def _payloads_of_batch(self, frame: DataFrame) -> Callable[[], list[bytes]]:
+        """All stages are in a batch's frame already, if nothing is combined."""
+        if self._frames.combines:
+            return lambda: self._combined.payloads(frame)
+        return _payloads_of(frame)
 
     def _stages(self, frame: DataFrame) -> DataFrame:
         for level in range(1, self._plan.levels + 1):

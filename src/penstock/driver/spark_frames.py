@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from penstock.driver.spark_checkpoint import CALLS
-from penstock.driver.spark_columns import combined, prepared, with_columns
+from penstock.driver.spark_columns import combined, in_each_task, prepared, with_columns
 from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, ShippedPlan, SparkSourceTask
 from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.sources import PythonSource, SparkSource
@@ -79,11 +79,19 @@ class SourceFrames:
     def of_batch(self, frame: DataFrame) -> DataFrame:
         """The source stage of one batch of a source that `combines`."""
         (vertex,) = self._spark
+        return self.source_stage(in_each_task(self.combined(frame), vertex.parallelism))
+
+    def combined(self, frame: DataFrame) -> DataFrame:
+        """The rows of such a batch combined, over all tasks."""
+        (vertex,) = self._spark
         source: SparkSource = vertex.operators[0].operator
         assert source.combined is not None
-        task = SparkSourceTask(self._shipped, vertex.index)
-        rows = combined(frame, source.combined, vertex.parallelism)
-        return rows.mapInArrow(task, ROW_SCHEMA)
+        return combined(frame, source.combined)
+
+    def source_stage(self, rows: DataFrame) -> DataFrame:
+        """The task of such a source, over combined rows."""
+        (vertex,) = self._spark
+        return rows.mapInArrow(SparkSourceTask(self._shipped, vertex.index), ROW_SCHEMA)
 
     def _prepared(self, vertex: Vertex, frame: DataFrame) -> DataFrame:
         source: SparkSource = vertex.operators[0].operator
