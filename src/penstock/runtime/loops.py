@@ -26,8 +26,20 @@ TakeRecords = Callable[[Records], None]
 Owner = tuple[Any, Any]
 """The user's callable, and what its results go to."""
 
+_NOBODY: Owner = (None, None)
+
+
+class LineOwners(tuple[Owner, ...]):
+    """Whose the lines of a loop are. Of a class of its own: users have variables named `owners`."""
+
+    __slots__ = ()
+
+    def at(self, line: int | None) -> Owner:
+        return self[line] if line is not None and line < len(self) else _NOBODY
+
+
 _NAME = re.compile(r"\$(\w+)")
-_PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<loop {}>")
+_PLACE = os.path.dirname(os.path.abspath(__file__))
 _numbers = count()
 # Loops within a loop; Python has 20 at most.
 _DEEPEST = 10
@@ -136,17 +148,14 @@ def compiled(loop: _Loop) -> Body:
     namespace: dict[str, Any] = {}
     exec(_code_of(source), namespace)
     # Lines are counted from 1, and two come before the first.
-    by_line = (_NOBODY, _NOBODY, _NOBODY, *owners)
+    by_line = LineOwners((_NOBODY, _NOBODY, _NOBODY, *owners))
     body: Body = namespace["make"](by_line, **{name: given[name] for name in used})
     return body
-
-
-_NOBODY: Owner = (None, None)
 
 
 @lru_cache(maxsize=512)
 def _code_of(source: str) -> Any:
     """Compiled once in a process, under a name by which a traceback can show its lines."""
-    place = _PLACE.format(next(_numbers))
+    place = os.path.join(_PLACE, f"<loop {next(_numbers)}>")
     linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
     return compile(source, place, "exec")

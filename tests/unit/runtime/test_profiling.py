@@ -17,7 +17,11 @@ from typing import Any
 import pytest
 
 import penstock
+from penstock.graph.location import Location
+from penstock.runtime import loops
+from penstock.runtime.attribution import Attribution
 from penstock.runtime.operators.base import OpenOperator, one_by_one
+from penstock.runtime.physical import PhysicalOperator
 from penstock.runtime.profiling import frames
 from penstock.runtime.profiling import sampler as sampling
 from penstock.runtime.profiling.counting import RecordCounts
@@ -47,7 +51,7 @@ class KnownCodes:
     def __init__(self, **known: Any) -> None:
         self._known = {function.__code__: uid for uid, function in known.items()}
 
-    def operator_in(self, held: Any, line: int) -> str | None:
+    def operator_in(self, held: Any, line: int | None) -> str | None:
         return None
 
     def operator_calling(self, code: CodeType) -> str | None:
@@ -104,6 +108,21 @@ def test_a_function_is_its_callers_if_another_operators_function_calls_it() -> N
     spot = sampled(calls_parse, KnownCodes(map_1=parse, map_2=calls_parse))
     assert spot.operator == "map_2"
     assert labels(spot)[:2] == ["calls_parse", "parse"]
+
+
+def test_a_loop_that_is_just_being_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = PhysicalOperator("map_1", "Map", Location("job.py", 1), None, None, (), 0)
+    owners = [Attribution(head)]
+    recorder = Recorder(root.__code__, lambda: owners, lambda: (3, "head"))
+    compile_it = loops._code_of
+
+    def seen(source: str) -> Any:
+        recorder.see(stack_of(threading.get_ident()), 7)
+        return compile_it(source)
+
+    monkeypatch.setattr(loops, "_code_of", seen)
+    root(repr)
+    assert recorder.profile.samples == 1
 
 
 _OURS = Path(penstock.__file__).parent
