@@ -90,6 +90,11 @@ class Attribution:
         owner = self._owner_in(held, line)
         return None if owner is None else owner.operator
 
+    def exchange_in(self, held: Mapping[str, Any], line: int | None) -> bool:
+        """Whether one of our frames works for an exchange: on keys, and on where they go."""
+        owner = self._owner_in(held, line)
+        return owner is not None and owner.operator is None
+
     def operator_calling(self, code: CodeType) -> str | None:
         """The uid of the only operator that calls a user's function."""
         return self._codes.get(code)

@@ -18,10 +18,13 @@ import pytest
 
 import penstock
 from penstock.graph.location import Location
+from penstock.graph.partitioning import ByKey
 from penstock.runtime import loops
 from penstock.runtime.attribution import Attribution
+from penstock.runtime.keying import keying
+from penstock.runtime.loops import before
 from penstock.runtime.operators.base import OpenOperator, one_by_one
-from penstock.runtime.physical import PhysicalOperator
+from penstock.runtime.physical import PhysicalEdge, PhysicalOperator
 from penstock.runtime.profiling import frames
 from penstock.runtime.profiling import sampler as sampling
 from penstock.runtime.profiling.counting import RecordCounts
@@ -33,12 +36,14 @@ from penstock.runtime.profiling.samples import (
     HANDING_OVER,
     MOST_FRAMES,
     OPERATOR,
+    ROUTING,
     STATE_READ,
     STATE_WRITE,
     WAITING,
     Spot,
     TaskProfile,
 )
+from penstock.state.backend import KeyScope
 
 
 def frame_here() -> FrameType:
@@ -53,6 +58,9 @@ class KnownCodes:
 
     def operator_in(self, held: Any, line: int | None) -> str | None:
         return None
+
+    def exchange_in(self, held: Any, line: int | None) -> bool:
+        return False
 
     def operator_calling(self, code: CodeType) -> str | None:
         return self._known.get(code)
@@ -123,6 +131,26 @@ def test_a_loop_that_is_just_being_compiled(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(loops, "_code_of", seen)
     root(repr)
     assert recorder.profile.samples == 1
+
+
+def test_keys_that_are_found_for_an_operator() -> None:
+    """In the loop that its records go through."""
+    here = Location("job.py", 1)
+    owners = [Attribution(PhysicalOperator("map_1", "Map", here, None, None, (), 0))]
+    recorder = Recorder(root.__code__, lambda: owners, lambda: (3, "head"))
+
+    def select(value: Any) -> Any:
+        recorder.see(stack_of(threading.get_ident()), 7)
+        return value
+
+    by_key = ByKey(select)
+    owners[0].of_edge(PhysicalEdge(0, 0, 1, by_key, 0, here, "key_by"), by_key)
+    keyed = before(one_by_one(repr), keying(by_key, KeyScope()))
+    root(lambda _: keyed(["a"]))
+
+    [spot] = recorder.profile.micros
+    assert (spot.operator, spot.kind) == ("head", ROUTING)
+    assert "test_keys_that_are_found_for_an_operator.select" in labels(spot)
 
 
 _OURS = Path(penstock.__file__).parent
