@@ -13,9 +13,9 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from itertools import count
 from typing import Any, NamedTuple
 
+from penstock.common.digests import text_digest
 from penstock.state.backend import KeyScope
 
 Records = Iterable[Any]
@@ -40,7 +40,6 @@ class LineOwners(tuple[Owner, ...]):
 
 _NAME = re.compile(r"\$(\w+)")
 _PLACE = os.path.dirname(os.path.abspath(__file__))
-_numbers = count()
 # Loops within a loop; Python has 20 at most.
 _DEEPEST = 10
 
@@ -155,7 +154,8 @@ def compiled(loop: _Loop) -> Body:
 
 @lru_cache(maxsize=512)
 def _code_of(source: str) -> Any:
-    """Compiled once in a process, under a name by which a traceback can show its lines."""
-    place = os.path.join(_PLACE, f"<loop {next(_numbers)}>")
+    """Compiled once in a process, under a name by which a traceback can show its lines. A profile
+    brings frames of several processes together: so it is the same in all of them."""
+    place = os.path.join(_PLACE, f"<loop {text_digest(source)[:8]}>")
     linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
     return compile(source, place, "exec")

@@ -196,3 +196,14 @@ def test_a_place_with_braces_in_its_name(monkeypatch: pytest.MonkeyPatch) -> Non
     taken: list[int] = []
     ending(Step("$braces(value)", braces=taken.append))([1])
     assert taken == [1]
+
+
+def test_a_loop_has_the_same_name_in_every_process() -> None:
+    """Whatever was compiled there before."""
+    names = set()
+    for before_it in (1, 2):
+        loops._code_of.cache_clear()
+        for number in range(before_it):
+            loops.compiled(ending(Step(f"value + {number}")).loop)
+        names.add(loops.compiled(ending(Step("value * 2")).loop).__code__.co_filename)
+    assert len(names) == 1
