@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from penstock.errors import PenstockError, UserFunctionError, user_line
 from penstock.graph.partitioning import Partitioning
+from penstock.runtime.loops import LineOwners
 from penstock.runtime.operators.base import OpenOperator
 from penstock.runtime.physical import PhysicalEdge, PhysicalOperator
 
@@ -84,20 +85,26 @@ class Attribution:
             trace = trace.tb_next
         return found
 
-    def operator_in(self, held: Mapping[str, Any], line: int) -> str | None:
+    def operator_in(self, held: Mapping[str, Any], line: int | None) -> str | None:
         """The uid of the operator that one of our frames works for, if its locals tell."""
         owner = self._owner_in(held, line)
         return None if owner is None else owner.operator
+
+    def exchange_in(self, held: Mapping[str, Any], line: int | None) -> bool:
+        """Whether one of our frames works for an exchange: on keys, and on where they go."""
+        owner = self._owner_in(held, line)
+        return owner is not None and owner.operator is None
 
     def operator_calling(self, code: CodeType) -> str | None:
         """The uid of the only operator that calls a user's function."""
         return self._codes.get(code)
 
-    def _owner_in(self, held: Mapping[str, Any], line: int) -> _Owner | None:
-        found = self._objects.get(id(held.get("self")))
-        if "owners" in held:  # a loop over several operators
-            call, emit = held["owners"][line]
+    def _owner_in(self, held: Mapping[str, Any], line: int | None) -> _Owner | None:
+        owners = held.get("owners")
+        if isinstance(owners, LineOwners):  # a loop over several operators
+            call, emit = owners.at(line)
             return self._callables.get((id(call), _id(emit)))
+        found = self._objects.get(id(held.get("self")))
         if "call" in held:
             found = self._callables.get((id(held["call"]), _id(held.get("emit"))), found)
         return found

@@ -13,9 +13,9 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from itertools import count
 from typing import Any, NamedTuple
 
+from penstock.common.digests import text_digest
 from penstock.state.backend import KeyScope
 
 Records = Iterable[Any]
@@ -26,9 +26,20 @@ TakeRecords = Callable[[Records], None]
 Owner = tuple[Any, Any]
 """The user's callable, and what its results go to."""
 
+_NOBODY: Owner = (None, None)
+
+
+class LineOwners(tuple[Owner, ...]):
+    """Whose the lines of a loop are. Of a class of its own: users have variables named `owners`."""
+
+    __slots__ = ()
+
+    def at(self, line: int | None) -> Owner:
+        return self[line] if line is not None and line < len(self) else _NOBODY
+
+
 _NAME = re.compile(r"\$(\w+)")
-_PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<loop {}>")
-_numbers = count()
+_PLACE = os.path.dirname(os.path.abspath(__file__))
 # Loops within a loop; Python has 20 at most.
 _DEEPEST = 10
 
@@ -136,17 +147,15 @@ def compiled(loop: _Loop) -> Body:
     namespace: dict[str, Any] = {}
     exec(_code_of(source), namespace)
     # Lines are counted from 1, and two come before the first.
-    by_line = (_NOBODY, _NOBODY, _NOBODY, *owners)
+    by_line = LineOwners((_NOBODY, _NOBODY, _NOBODY, *owners))
     body: Body = namespace["make"](by_line, **{name: given[name] for name in used})
     return body
 
 
-_NOBODY: Owner = (None, None)
-
-
 @lru_cache(maxsize=512)
 def _code_of(source: str) -> Any:
-    """Compiled once in a process, under a name by which a traceback can show its lines."""
-    place = _PLACE.format(next(_numbers))
+    """Compiled once in a process, under a name by which a traceback can show its lines. A profile
+    brings frames of several processes together: so it is the same in all of them."""
+    place = os.path.join(_PLACE, f"<loop {text_digest(source)[:8]}>")
     linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
     return compile(source, place, "exec")

@@ -252,23 +252,29 @@ class EdgeWriter:
         buckets, flush = self._buckets, self._flush
         gathered = [bucket.values for bucket in buckets]
 
+        def gather_stride(records: Iterable[Any], stride: int) -> int:
+            before = sum(map(len, gathered))
+            gather(records)
+            added = sum(map(len, gathered)) - before
+            # Only what was alone when it came has seen no other record come, or be dropped.
+            alone = stride == 1 and before == 0
+            for bucket in buckets:
+                # Not the limit that it had before: a flush may have changed it.
+                if len(bucket.values) >= self._limit:
+                    flush(bucket, alone)
+            return added
+
         def run(values: Iterable[Any]) -> None:
             source = iter(values)
             while True:
                 limit = self._limit
-                before = sum(map(len, gathered))
                 stride = max(limit - max(map(len, gathered)), limit // 8, 1)
-                gather(islice(source, stride))
-                added = sum(map(len, gathered)) - before
-                for bucket in buckets:
-                    # Not `limit`: a flush may have changed it.
-                    if len(bucket.values) >= self._limit:
-                        flush(bucket)
-                if added < stride:  # some went no further, or these were the last
+                if gather_stride(islice(source, stride), stride) < stride:
+                    # Some went no further, or these were the last.
                     value = next(source, _NO_MORE)
                     if value is _NO_MORE:
                         return
-                    gather((value,))
+                    gather_stride((value,), 1)
 
         return run
 

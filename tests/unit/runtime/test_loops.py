@@ -10,8 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.loops import ComposedRun, Step, before, ending, ending_in_strides, stamping
+from penstock.graph.location import Location
+from penstock.runtime import loops
+from penstock.runtime.attribution import Attribution
+from penstock.runtime.loops import (
+    ComposedRun,
+    LineOwners,
+    Step,
+    before,
+    ending,
+    ending_in_strides,
+    stamping,
+)
+from penstock.runtime.physical import PhysicalOperator
 from penstock.state.backend import KeyScope
+
+_HERE = Location("job.py", 1)
 
 
 def _map(call: Callable[[Any], Any]) -> Step:
@@ -152,3 +166,44 @@ def test_the_line_tells_whose_it_is(failing: int) -> None:
     assert frame.locals is not None
     assert frame.locals["owner"] is calls[failing]
     assert frame.line == f"value = call_{failing}(value)"
+
+
+@pytest.mark.parametrize("owners", [{"cat": "Ann"}, ["Ann"], "Ann", None, ()])
+def test_variables_of_the_same_name_tell_nothing(owners: Any) -> None:
+    """An error is told by all frames that it came through, and the user's may be named alike."""
+    attribution = Attribution(PhysicalOperator("map-1", "Map", _HERE, None, None, (), 0))
+
+    def call(value: int) -> float:
+        assert owners is not value
+        return 1 / value
+
+    run: Any = ending(Step("$call(value)", call=call))
+    with pytest.raises(ZeroDivisionError) as caught:
+        run([0])
+    told = attribution.explain(caught.value)
+
+    assert "'Map (job.py:1)'" in str(told)
+    assert "ZeroDivisionError" in str(told)
+
+
+def test_lines_that_are_nobodys() -> None:
+    owners = LineOwners([("call", "emit")])
+    assert [owners.at(line) for line in (0, 1, None)] == [("call", "emit"), *[(None, None)] * 2]
+
+
+def test_a_place_with_braces_in_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "_PLACE", "/home/{ann}/{}")
+    taken: list[int] = []
+    ending(Step("$braces(value)", braces=taken.append))([1])
+    assert taken == [1]
+
+
+def test_a_loop_has_the_same_name_in_every_process() -> None:
+    """Whatever was compiled there before."""
+    names = set()
+    for before_it in (1, 2):
+        loops._code_of.cache_clear()
+        for number in range(before_it):
+            loops.compiled(ending(Step(f"value + {number}")).loop)
+        names.add(loops.compiled(ending(Step("value * 2")).loop).__code__.co_filename)
+    assert len(names) == 1

@@ -17,7 +17,14 @@ from typing import Any
 import pytest
 
 import penstock
+from penstock.graph.location import Location
+from penstock.graph.partitioning import ByKey
+from penstock.runtime import loops
+from penstock.runtime.attribution import Attribution
+from penstock.runtime.keying import keying
+from penstock.runtime.loops import before
 from penstock.runtime.operators.base import OpenOperator, one_by_one
+from penstock.runtime.physical import PhysicalEdge, PhysicalOperator
 from penstock.runtime.profiling import frames
 from penstock.runtime.profiling import sampler as sampling
 from penstock.runtime.profiling.counting import RecordCounts
@@ -29,12 +36,14 @@ from penstock.runtime.profiling.samples import (
     HANDING_OVER,
     MOST_FRAMES,
     OPERATOR,
+    ROUTING,
     STATE_READ,
     STATE_WRITE,
     WAITING,
     Spot,
     TaskProfile,
 )
+from penstock.state.backend import KeyScope
 
 
 def frame_here() -> FrameType:
@@ -47,8 +56,11 @@ class KnownCodes:
     def __init__(self, **known: Any) -> None:
         self._known = {function.__code__: uid for uid, function in known.items()}
 
-    def operator_in(self, held: Any, line: int) -> str | None:
+    def operator_in(self, held: Any, line: int | None) -> str | None:
         return None
+
+    def exchange_in(self, held: Any, line: int | None) -> bool:
+        return False
 
     def operator_calling(self, code: CodeType) -> str | None:
         return self._known.get(code)
@@ -104,6 +116,41 @@ def test_a_function_is_its_callers_if_another_operators_function_calls_it() -> N
     spot = sampled(calls_parse, KnownCodes(map_1=parse, map_2=calls_parse))
     assert spot.operator == "map_2"
     assert labels(spot)[:2] == ["calls_parse", "parse"]
+
+
+def test_a_loop_that_is_just_being_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = PhysicalOperator("map_1", "Map", Location("job.py", 1), None, None, (), 0)
+    owners = [Attribution(head)]
+    recorder = Recorder(root.__code__, lambda: owners, lambda: (3, "head"))
+    compile_it = loops._code_of
+
+    def seen(source: str) -> Any:
+        recorder.see(stack_of(threading.get_ident()), 7)
+        return compile_it(source)
+
+    monkeypatch.setattr(loops, "_code_of", seen)
+    root(repr)
+    assert recorder.profile.samples == 1
+
+
+def test_keys_that_are_found_for_an_operator() -> None:
+    """In the loop that its records go through."""
+    here = Location("job.py", 1)
+    owners = [Attribution(PhysicalOperator("map_1", "Map", here, None, None, (), 0))]
+    recorder = Recorder(root.__code__, lambda: owners, lambda: (3, "head"))
+
+    def select(value: Any) -> Any:
+        recorder.see(stack_of(threading.get_ident()), 7)
+        return value
+
+    by_key = ByKey(select)
+    owners[0].of_edge(PhysicalEdge(0, 0, 1, by_key, 0, here, "key_by"), by_key)
+    keyed = before(one_by_one(repr), keying(by_key, KeyScope()))
+    root(lambda _: keyed(["a"]))
+
+    [spot] = recorder.profile.micros
+    assert (spot.operator, spot.kind) == ("head", ROUTING)
+    assert "test_keys_that_are_found_for_an_operator.select" in labels(spot)
 
 
 _OURS = Path(penstock.__file__).parent

@@ -32,6 +32,7 @@ from penstock.graph.partitioning import (
     Shuffle,
 )
 from penstock.runtime import writers
+from penstock.runtime.loops import Step, before
 from penstock.runtime.payload import RECORDS, decode_body, read_header
 from penstock.runtime.physical import PhysicalEdge, Vertex
 from penstock.runtime.watermarks import IDLE, WATERMARK
@@ -402,6 +403,55 @@ def test_a_run_of_changeable_records_is_frozen_record_by_record():
     sender.writer.run(records())
     found = chain.from_iterable(sender.received().values())
     assert sorted(record["number"] for record in found) == list(range(100))
+
+
+def _kept(sender: Sender, kept: set[int], records: Any) -> Any:
+    """A run of records that are all the same list, of which a filter behind keeps some."""
+    record = [0]
+
+    def change(value):
+        record[:] = value
+        return record
+
+    run = before(
+        sender.writer.run,
+        Step("if not $call(value): continue", call=lambda record: record[0] in kept),
+    )
+    before(run, Step("value = $call(value)", call=change))(records)
+    return sender.received()
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_a_record_is_not_changed_by_those_that_a_filter_drops(first):
+    sender = Sender(Forward())
+    assert _kept(sender, {first}, [[n] for n in range(5)]) == {0: [[first]]}
+
+
+@given(st.sets(st.integers(0, 19)), st.integers(1, 3))
+def test_filters_before_a_run_of_changeable_records(kept, receivers):
+    partitioning = Custom(lambda key, n: key % n, lambda record: record[0])
+    records = [[n] for n in range(20)]
+    try:
+        found = _kept(Sender(partitioning, receivers), kept, records)
+    except ChangeableRecords:
+        found = _kept(Sender(partitioning, receivers, frozen=True), kept, records)
+    assert sorted(chain.from_iterable(found.values())) == [[n] for n in sorted(kept)]
+
+
+def test_a_record_that_waited_is_not_taken_for_a_new_one():
+    """Large records of another receiver make payloads so small that it is enough for one."""
+    sender = Sender(Custom(lambda key, n: key, lambda record: record[0]), receivers=2)
+    sender.send((0, "teaches"))
+    record = [1]
+
+    def records():
+        yield 1, record
+        record[0] = -1
+        yield from [(0, "x" * 300_000)] * 8
+
+    with pytest.raises(ChangeableRecords):
+        sender.writer.run(records())
+        sender.writer.end_epoch()
 
 
 def test_payloads_are_counted_by_receiver():

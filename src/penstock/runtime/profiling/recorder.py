@@ -8,6 +8,7 @@ any sense that helps a user. Stacks therefore begin anew at each operator's own 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from penstock.runtime.profiling.samples import (
     MOST_FRAMES,
     NOT_WORK,
     OPERATOR,
+    ROUTING,
     Spot,
     TaskProfile,
 )
@@ -28,7 +30,9 @@ from penstock.runtime.profiling.samples import (
 class Owners(Protocol):
     """Knows the operators of a task by their frames."""
 
-    def operator_in(self, held: Mapping[str, Any], line: int) -> str | None: ...
+    def operator_in(self, held: Mapping[str, Any], line: int | None) -> str | None: ...
+
+    def exchange_in(self, held: Mapping[str, Any], line: int | None) -> bool: ...
 
     def operator_calling(self, code: CodeType) -> str | None: ...
 
@@ -65,8 +69,9 @@ class Recorder:
         for frame, code, caller in zip(stack, codes, codes[1:], strict=False):
             if code is self._root or owner is not None:
                 break
-            names.append(name_of(code))
-            owner = _owner(frame, names[-1], name_of(caller), owners)
+            name = name_of(code)
+            owner, of_exchange = _owner(frame, name, name_of(caller), owners)
+            names.append(replace(name, kind=ROUTING) if of_exchange else name)
         walk = _Walk(head, owner)
         for name in reversed(names):
             walk.enter(name)
@@ -75,22 +80,26 @@ class Recorder:
         return Spot(vertex, operator, walk.kind, tuple(walk.stack[:MOST_FRAMES]))
 
 
-def _owner(frame: FrameType, name: CodeName, caller: CodeName, owners: list[Owners]) -> str | None:
-    """The uid of the operator whose frame it is."""
+def _owner(
+    frame: FrameType, name: CodeName, caller: CodeName, owners: list[Owners]
+) -> tuple[str | None, bool]:
+    """The uid of the operator whose frame it is; whether a loop is at an exchange's line there."""
     if name.telling:
-        held = _locals(frame)
+        held, line = _locals(frame), frame.f_lineno
         for known in owners:
-            if (operator := known.operator_in(held, frame.f_lineno)) is not None:
-                return operator
+            if (operator := known.operator_in(held, line)) is not None:
+                return operator, False
         if frame.f_code is Composition.compose.__code__:  # its functions are being opened
             uid = getattr(held.get("described"), "uid", None)
-            return uid if isinstance(uid, str) else None
+            return uid if isinstance(uid, str) else None, False
+        of_exchange = name.kind is None and any(known.exchange_in(held, line) for known in owners)
+        return None, of_exchange
     elif not name.ours and caller.ours:
         # Also if something of C stands between the two, which has no frame.
         for known in owners:
             if (operator := known.operator_calling(frame.f_code)) is not None:
-                return operator
-    return None
+                return operator, False
+    return None, False
 
 
 _TELLING_LOCALS = ("self", "call", "emit", "owners", "described")
