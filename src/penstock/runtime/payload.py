@@ -10,7 +10,7 @@ import struct
 from typing import Any, NamedTuple
 
 from penstock.runtime.codec import decode, encode, encode_as, encode_columns, encode_frozen
-from penstock.runtime.shapes import TIMESTAMPS
+from penstock.runtime.shapes import shape_of_timestamps
 
 RECORDS, ACKNOWLEDGEMENT = 0, 1
 
@@ -64,7 +64,9 @@ def encode_body(
     shape: str | None = None,
 ) -> tuple[bytes, bool]:
     """The body of a run of records, and whether the records are such as cannot change."""
-    time_part = encode_as(TIMESTAMPS, timestamps)[0] if timestamps is not None else b""
+    time_part = b""
+    if timestamps is not None:
+        time_part, _ = encode_as(shape_of_timestamps(timestamps), timestamps)
     event_part = encode(events)[0] if events else b""
     if frozen:
         value_part, constant = encode_frozen(values), True

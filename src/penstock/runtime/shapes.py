@@ -28,9 +28,10 @@ _LETTERS = {
     BasicType.BOOLEAN: "b",
 }
 _TYPES: dict[str, Any] = {"s": str, "i": int, "d": float, "b": bool, "?": Any}
-TIMESTAMPS = "?"
+_TIMESTAMPS = "?"
 """Ints, but nobody has checked those that a source gives."""
 _LONGEST = 255
+_AS_PROMISED = (int, type(None))
 
 _pack = msgspec.msgpack.Encoder().encode
 # Integers and texts that MessagePack has no room for, and what it does not know.
@@ -47,6 +48,12 @@ def shape_of(type_info: Any) -> str | None:
             shape = f"({''.join(field or '' for field in fields)})"
             return shape if len(shape) <= _LONGEST else None
     return None
+
+
+def shape_of_timestamps(timestamps: list[Any]) -> str | None:
+    """Ints, or None. Where a source gives something else, each of them is as a rule: that is for
+    others to complain of, as what it is."""
+    return _TIMESTAMPS if timestamps and timestamps[0].__class__ in _AS_PROMISED else None
 
 
 def encode_shaped(values: list[Any], shape: str) -> bytes | None:
