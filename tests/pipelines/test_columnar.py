@@ -364,7 +364,7 @@ def test_operators_that_are_not_chained(spark: Any, make_env: Any, tmp_path: Pat
 
 
 @on_spark
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", [False, True])
 def test_batches_are_planned_once(
     spark: Any, make_env: Any, tmp_path: Path, monkeypatch: Any, known: bool
 ) -> None:

@@ -17,6 +17,7 @@ from penstock.driver.spark_frames import SourceFrames
 
 _PAYLOAD = 3
 _ROWS = "rdd"
+_CODE = "WholeStageCodegenExec"
 
 
 class RowsPlan:
@@ -49,8 +50,8 @@ class RowsPlan:
 
     @property
     def bare(self) -> bool:
-        """Whether there is nothing but rows."""
-        return not self._above
+        """Whether there is nothing but rows, for which Spark may have generated code."""
+        return all(node.getClass().getSimpleName() == _CODE for node in self._above)
 
     def over(self, rows: Any, session: Any) -> Any:
         """The same plan over other rows. All its nodes are new: one that has run would not run

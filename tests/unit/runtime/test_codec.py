@@ -268,7 +268,9 @@ def test_a_body_says_whether_its_values_may_change():
     assert encode_body(None, [dump([1])], True)[1]
 
 
-@pytest.mark.parametrize("timestamp", [dt.datetime(2026, 1, 1), Decimal(5), None, 2**70, np.int64(3), 1.5, True])
+@pytest.mark.parametrize(
+    "timestamp", [dt.datetime(2026, 1, 1), Decimal(5), None, 2**70, np.int64(3), 1.5, True]
+)
 def test_timestamps_that_nobody_has_checked(timestamp: Any) -> None:
     """Whoever works with one says what is wrong with it."""
     body, _ = encode_body([timestamp], ["a"], False)
