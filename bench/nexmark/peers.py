@@ -146,6 +146,7 @@ def _program(
     tumbling: bool = False,
     pyflink: float = 1,
     columnar: bool = False,
+    batch: int = 1,
 ) -> Program:
     """Answers come out when time is as far behind their window's end as is waited for late events.
     Windows of 10 s that do not slide end with every other file, those that slide in between.
@@ -173,6 +174,7 @@ def _program(
         back_millis=0 if tumbling else OUT_OF_ORDER_MILLIS,
         lag_millis=OUT_OF_ORDER_MILLIS,
         absent=_ABSENT,
+        batch=batch,
     )
 
 
@@ -196,6 +198,7 @@ PROGRAMS = [
         {"people": ("id", "name", "date_time"), "auctions": ("seller", "date_time")},
         # People and auctions are but a twelfth of the events, and nothing else is read.
         quicker=6,
+        batch=8,
         tumbling=True,
     ),
     _program("q11", "user sessions: session windows", {"bids": ("bidder", "date_time")}),

@@ -50,6 +50,9 @@ class Program:
     rows_in: Callable[[int, Scale], int] | None = None
     """Rows in the first so many files of all inputs; what the scale says if None."""
 
+    batch: int = 1
+    """So many times as many files as usual are in a micro-batch: of each there is less to read."""
+
     def mark(self, cold_files: int) -> int:
         """The time of the first answer that is not the cold files'."""
         return end_of(cold_files) - self.back_millis

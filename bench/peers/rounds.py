@@ -49,7 +49,7 @@ def size_of(program: Program, contender: Contender, smoke: bool, scale: Scale) -
     if smoke:
         return Size(2, 4)
     rate = program.rates[contender.name]
-    step = contender.files_per_epoch or 1
+    step = contender.files_per_epoch * program.batch or 1
     return Size(
         _files(rate * contender.cold_seconds, step, scale),
         _files(rate * contender.measured_seconds, step, scale),
@@ -123,7 +123,7 @@ def _order(program: Program, contender: Contender, size: Size, smoke: bool, scal
         "rows_answered": _expected(program, size.files, scale).outputs,
         "files_per_epoch": min(contender.files_per_epoch, 2)
         if smoke
-        else contender.files_per_epoch,
+        else contender.files_per_epoch * program.batch,
         **program.order,
         **contender.params,
     }
