@@ -133,6 +133,12 @@ class StreamHarness(KeyedOperatorHarness):
         return list(self.snapshot().entries)
 
 
+def _clock_at(event: Event) -> int:
+    """Where the clock is at an event. At marks and ticks the millisecond of their column is over,
+    and the timers are due that were set for it."""
+    return event.at + {MARK: 2, TICK: 1}.get(event.key, 0)
+
+
 class Hand:
     """A harness, and how a drawing's events are handed to it."""
 
@@ -156,7 +162,7 @@ class Hand:
             self._watermark = max(self._watermark, event.at)
             self.harness.advance_watermark(self._watermark)
         elif event.key in (MARK, TICK) or self._by_clock:
-            self._move_clock(event.at + (event.key == MARK))
+            self._move_clock(_clock_at(event))
             if event.key not in (MARK, TICK):
                 self.harness.process(event)
         else:
@@ -266,7 +272,10 @@ def scripted_time() -> Any:
     import time
 
     return SimpleNamespace(
-        time=lambda: _clock / 1000, monotonic=time.monotonic, perf_counter=time.perf_counter
+        # In the middle of the millisecond, which then does not get lost by rounding.
+        time=lambda: (_clock + 0.5) / 1000,
+        monotonic=time.monotonic,
+        perf_counter=time.perf_counter,
     )
 
 
@@ -286,6 +295,6 @@ def clocked_epochs(drawing: Drawing) -> list[list[Event]]:
     """Before every epoch with an element or a mark one that sets the clock for it."""
     epochs = []
     for event in events_of(drawing):
-        epochs.append([Event(TICK, "", event.at + (event.key == MARK))])
+        epochs.append([Event(TICK, "", _clock_at(event))])
         epochs.append([event] if event.key not in (MARK, TICK) else [])
     return epochs

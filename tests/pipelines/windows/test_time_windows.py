@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from drawn_runs import Show, also_on_spark, shown
+from drawn_runs import Show, StreamHarness, also_on_spark, shown
+from drawn_time import Event
 
 from penstock.common import Time
 from penstock.datastream.window import (
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
+    TimeWindow,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
@@ -237,6 +239,19 @@ def test_sliding_windows_in_processing_time(golden_by_clock: Any) -> None:
         """,
         shown(SlidingProcessingTimeWindows.of(Time.seconds(6), Time.seconds(3))),
     )
+
+
+def test_a_window_of_the_clock_lasts_to_the_end_of_its_last_millisecond(make_env: Any) -> None:
+    """What comes in that millisecond belongs to it; were it over, it would give two results."""
+    windows = shown(TumblingProcessingTimeWindows.of(Time.milliseconds(100)))
+    with StreamHarness.of(windows(make_env().from_collection([]))) as harness:
+        harness.advance_processing_time(850)
+        harness.process(Event("a", "1", 850))
+        harness.advance_processing_time(899)
+        harness.process(Event("a", "2", 899))
+        assert harness.outputs() == []
+        harness.advance_processing_time(900)
+        assert harness.outputs() == [("a", TimeWindow(800, 900), "1 2")]
 
 
 class Joined(Show):

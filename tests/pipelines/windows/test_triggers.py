@@ -342,7 +342,7 @@ def test_a_timeout_does_not_keep_a_window_from_ending() -> None:
     windows = windowed(env.from_elements(1), TUMBLING, trigger=trigger)
     with StreamHarness.of(windows.process(Show())) as harness:
         harness.process(Event("a", "1", 0), 0)
-        harness.advance_processing_time(2000)
+        harness.advance_processing_time(2001)
         assert len(harness.outputs()) == 1
         harness.advance_watermark(4999)
         assert len(harness.outputs()) == 2
@@ -562,10 +562,10 @@ def test_both_clocks(golden_by_hand: Any) -> None:
         time         0    5    10
         a            1-2|
         clock           |
-        a fires      [----)               1 2 at 2999 and 3000
+        a fires      [----)               1 2 at 2999 and 3001
         a               3
         clock               |
-        a fires      [----)               1 2 3 at 2999 and 7000
+        a fires      [----)               1 2 3 at 2999 and 7001
         end
         """,
         shown(TUMBLING, Told(), trigger=Clocked()),

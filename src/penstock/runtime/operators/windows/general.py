@@ -134,7 +134,7 @@ class GeneralWindows(OpenOperator):
 
     def _merge(self, window: Any, merged: list[Any], kept: Any, given_up: list[Any]) -> None:
         """Windows have become one."""
-        reached = self._host.clock() if not self._event_time else self._host.time.watermark
+        reached = self._host.time.watermark if self._event_time else self._clock_passed()
         if self._cleanup_time(window) <= reached:
             raise InvalidProgramError(
                 f"the window assigner {self._assigner!r} merged windows into {window!r}, which "
@@ -168,6 +168,11 @@ class GeneralWindows(OpenOperator):
 
     # Time
 
+    def _clock_passed(self) -> int:
+        """The last millisecond of the clock that is over: records may still come in the current one,
+        and would open a window that ends with it a second time."""
+        return self._host.clock() - 1
+
     def _is_gone(self, window: Any) -> bool:
         """Whether a window's state has been cleaned up."""
         return self._event_time and self._cleanup_time(window) <= self._host.time.watermark
@@ -198,7 +203,7 @@ class GeneralWindows(OpenOperator):
             self._trigger_context.delete_processing_time_timer(time)
 
     def begin_epoch(self) -> None:
-        self._fire_processing(self._trigger_context.processing_timers.due(self._host.clock()))
+        self._fire_processing(self._trigger_context.processing_timers.due(self._clock_passed()))
 
     def control(self, control: Control) -> None:
         kind, time = control
