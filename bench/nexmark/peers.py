@@ -198,7 +198,7 @@ PROGRAMS = [
         {"people": ("id", "name", "date_time"), "auctions": ("seller", "date_time")},
         # People and auctions are but a twelfth of the events, and nothing else is read.
         quicker=6,
-        batch=8,
+        batch=4,
         tumbling=True,
     ),
     _program("q11", "user sessions: session windows", {"bids": ("bidder", "date_time")}),

@@ -36,6 +36,8 @@ PATHWAY = "pathway"
 PENSTOCK_COLUMNAR = "penstock-columnar"
 
 _JVM_SECONDS = 40.0
+_FILES = 16
+"""Those that work in micro-batches are all the better for large ones; one takes some seconds."""
 _SLOW = (20.0, 15.0)
 """Of those that spend most of their time in Python or between it and the JVM: enough to tell."""
 
@@ -43,7 +45,7 @@ CONTENDERS = {
     contender.name: contender
     for contender in (
         Contender(BARE, "bare Python loop, 1 core"),
-        Contender(PENSTOCK, "Penstock", None, {}, _JVM_SECONDS, files_per_epoch=8),
+        Contender(PENSTOCK, "Penstock", None, {}, _JVM_SECONDS, files_per_epoch=_FILES),
         Contender(PENSTOCK_FILES, "Penstock, files read by its tasks", None, {}, _JVM_SECONDS),
         Contender(
             PENSTOCK_COLUMNAR,
@@ -51,10 +53,12 @@ CONTENDERS = {
             None,
             {"columnar": True},
             _JVM_SECONDS,
-            files_per_epoch=16,
+            files_per_epoch=_FILES,
         ),
-        Contender(TRANSFORM, "transformWithState", None, {}, *_SLOW, files_per_epoch=4),
-        Contender(SPARK_SQL, "Spark SQL on RocksDB", None, {}, _JVM_SECONDS, files_per_epoch=8),
+        Contender(TRANSFORM, "transformWithState", None, {}, *_SLOW, files_per_epoch=_FILES),
+        Contender(
+            SPARK_SQL, "Spark SQL on RocksDB", None, {}, _JVM_SECONDS, files_per_epoch=_FILES
+        ),
         Contender(
             PYFLINK_THREAD,
             "PyFlink, thread mode",

@@ -15,7 +15,7 @@ from penstock.errors import InvalidArgumentError
 T = TypeVar("T")
 
 _BOOLEAN, _INT, _FLOAT = OptionType.BOOLEAN, OptionType.INT, OptionType.FLOAT
-_STRING, _DURATION = OptionType.STRING, OptionType.DURATION
+_STRING, _DURATION, _MEMORY = OptionType.STRING, OptionType.DURATION, OptionType.MEMORY
 _SECOND = 1_000
 _MINUTE = 60 * _SECOND
 _HOUR = 60 * _MINUTE
@@ -424,7 +424,15 @@ STATE_CACHE_ENTRIES = _option(
     "penstock.state.cache-entries",
     _INT,
     200_000,
-    "State values that a task keeps as live objects.",
+    "State values that a task keeps as live objects, of each state. If it is not set, as many more "
+    "as penstock.state.cache-memory allows.",
+)
+STATE_CACHE_MEMORY = _option(
+    "penstock.state.cache-memory",
+    _MEMORY,
+    512 << 20,
+    "Memory of its own that a Python worker may have before it keeps no more state values live "
+    "than penstock.state.cache-entries, if that is not set.",
 )
 STATE_MAX_SEGMENTS = _option(
     "penstock.state.max-segments",
@@ -519,6 +527,8 @@ def _default_text(option: ConfigOption[Any]) -> str:
         return "`true`" if option.default else "`false`"
     if option.type is OptionType.DURATION:
         return f"`{_duration_text(option.default)}`"
+    if option.type is OptionType.MEMORY:
+        return f"`{option.default >> 20}m`"
     return f"`{option.default}`"
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock import options
 from penstock.common import Configuration
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
@@ -77,6 +79,22 @@ def test_changes_beyond_memory_are_spilled(make_env: Any) -> None:
     found = dict(counted(env, [keys * 3, keys]).execute_and_collect())
     assert found == dict.fromkeys(keys, 4)
     assert reports[0].state_rows > 3000  # written in several parts, some keys more than once
+
+
+@pytest.mark.parametrize(("memory", "spills"), [("8g", False), ("1k", True)])
+def test_a_worker_that_has_memory_spills_nothing(
+    make_env: Any, memory: str, spills: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But if it has not, no more are held than is usual, here 50."""
+    usual = replace(options.STATE_CACHE_ENTRIES, default=50)
+    monkeypatch.setattr("penstock.options.STATE_CACHE_ENTRIES", usual)
+    env = make_env({"penstock.state.cache-memory": memory})
+    reports: list[EpochReport] = []
+    env.add_epoch_listener(reports.append)
+    keys = [f"key-{i}" for i in range(3000)]
+    found = dict(counted(env, [keys * 3]).execute_and_collect())
+    assert found == dict.fromkeys(keys, 3)
+    assert (reports[0].state_rows > 3000) == spills
 
 
 @pytest.mark.parametrize("retained", [1, 12])

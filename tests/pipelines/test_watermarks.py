@@ -277,21 +277,42 @@ def test_the_time_of_a_spark_source_moves_with_its_epochs(
     spark: Any, make_env: Any, tmp_path: Path
 ) -> None:
     """One file an epoch: an alarm set in the first rings in the second."""
-    for number, times in enumerate([[1, 2], [20, 30], [40, 50]]):
-        rows = spark.createDataFrame([("x", time) for time in times], "k string, t long")
-        rows.coalesce(1).write.parquet(str(tmp_path / "in" / str(number)))
-    frame = (
-        spark.readStream.schema("k string, t long")
-        .option("maxFilesPerTrigger", 1)
-        .option("recursiveFileLookup", "true")
-        .parquet(str(tmp_path / "in"))
-    )
+    frame = files_in_order(spark, tmp_path, [[1, 2], [20, 30], [40, 50]], at_once=1)
     env = make_env()
     stream = env.from_spark(frame, tuple, bounded=True).assign_timestamps_and_watermarks(bounded())
 
     rung = list(stream.key_by(lambda r: r[0]).process(Alarm()).execute_and_collect())
 
     assert rung[0] == 29
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("executor", ["spark"], indirect=True)
+def test_of_the_files_of_an_epoch_the_newest_decides(
+    spark: Any, make_env: Any, tmp_path: Path
+) -> None:
+    """Two files an epoch, each read by a task; the next two are read by nobody knows which."""
+    times = [[1, 2], [20, 30], [40, 50], [60, 70], [80], [90]]
+    frame = files_in_order(spark, tmp_path, times, at_once=2)
+    env = make_env()
+    stream = env.from_spark(frame, tuple, bounded=True).assign_timestamps_and_watermarks(bounded())
+
+    rung = list(stream.key_by(lambda r: r[0]).process(Alarm()).execute_and_collect())
+
+    assert rung[:2] == [29, 69]
+
+
+def files_in_order(spark: Any, directory: Path, files: list[list[int]], at_once: int) -> Any:
+    """A stream of files with these timestamps, so many of them an epoch."""
+    for number, times in enumerate(files):
+        rows = spark.createDataFrame([("x", time) for time in times], "k string, t long")
+        rows.coalesce(1).write.parquet(str(directory / "in" / str(number)))
+    return (
+        spark.readStream.schema("k string, t long")
+        .option("maxFilesPerTrigger", at_once)
+        .option("recursiveFileLookup", "true")
+        .parquet(str(directory / "in"))
+    )
 
 
 @pytest.mark.parametrize("exchange", ["chained", "exchanged"])

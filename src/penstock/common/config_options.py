@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -16,14 +17,20 @@ __all__ = ["ConfigOption", "ConfigOptions", "OptionType"]
 T = TypeVar("T")
 
 
+# Sizes as Flink and Spark write them; each unit is 1024 of the one before.
+_MEMORY_SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_MEMORY = re.compile(r"\s*(\d+)\s*([kmgt]?)(?:i?b|bytes)?\s*")
+
+
 class OptionType(Enum):
-    """How a value is read; a duration is kept as whole milliseconds."""
+    """How a value is read; a duration is kept as whole milliseconds, memory as bytes."""
 
     BOOLEAN = "boolean"
     INT = "int"
     FLOAT = "float"
     STRING = "string"
     DURATION = "duration"
+    MEMORY = "memory"
     ENUM = "enum"
 
 
@@ -138,6 +145,15 @@ def _parse_duration(key: str, value: object) -> int:
     raise InvalidArgumentError.of(key, "a duration such as '10 s', or milliseconds", value)
 
 
+def _parse_memory(key: str, value: object) -> int:
+    found = _MEMORY.fullmatch(value.lower()) if isinstance(value, str) else None
+    if found is not None:
+        return int(found[1]) << _MEMORY_SHIFTS[found[2]]
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise InvalidArgumentError.of(key, "a size such as '512m', or bytes", value)
+
+
 def _parse_enum(key: str, value: object, choices: tuple[str, ...]) -> str:
     """The declared spelling of a choice; case and the kind of dash do not matter."""
     wanted = _loosely(_parse_string(key, value))
@@ -157,4 +173,5 @@ _PARSERS: dict[OptionType, Callable[[str, Any], object]] = {
     OptionType.FLOAT: _parse_float,
     OptionType.STRING: _parse_string,
     OptionType.DURATION: _parse_duration,
+    OptionType.MEMORY: _parse_memory,
 }

@@ -7,56 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.datastream._basic_functions import WrappingFunction
 from penstock.datastream.functions import Function, RuntimeContext, WindowFunction
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+FIRST, SECOND = 0, 1
+"""Of a pair (stream, record): the stream that `join` or `co_group` was called on, and the other."""
+
+Marked = tuple[int, Any]
+"""A record on its way into a common window. A plain tuple, which is pickled without Python code."""
 
 
-class _Marked(tuple[Any]):
-    """A record on its way into a common window.
-
-    A tuple, so that it cannot change if the record cannot: such records travel together, others
-    have to be pickled one by one.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, value: Any) -> Self:
-        return tuple.__new__(cls, (value,))
-
-    value = property(itemgetter(0))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.value,)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and bool(other.value == self.value)
-
-    def __ne__(self, other: object) -> bool:  # a tuple has one of its own
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.value))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.value!r})"
+def of_first(record: Any) -> Marked:
+    return FIRST, record
 
 
-class First(_Marked):
-    """A record of the stream that `join` or `co_group` was called on."""
-
-    __slots__ = ()
-
-
-class Second(_Marked):
-    """A record of the other stream."""
-
-    __slots__ = ()
+def of_second(record: Any) -> Marked:
+    return SECOND, record
 
 
 @dataclass(frozen=True)
@@ -66,10 +34,9 @@ class KeyOfEither:
     first: Callable[[Any], Any]
     second: Callable[[Any], Any]
 
-    def __call__(self, marked: First | Second) -> Any:
-        if marked.__class__ is First:
-            return self.first(marked.value)
-        return self.second(marked.value)
+    def __call__(self, marked: Marked) -> Any:
+        stream, record = marked
+        return self.second(record) if stream else self.first(record)
 
 
 class _OfBoth(WindowFunction[Any, Any, Any, Any], WrappingFunction):
@@ -99,11 +66,11 @@ class _OfBoth(WindowFunction[Any, Any, Any, Any], WrappingFunction):
         return plain
 
 
-def _parted(inputs: Iterable[First | Second]) -> tuple[list[Any], list[Any]]:
+def _parted(inputs: Iterable[Marked]) -> tuple[list[Any], list[Any]]:
     first: list[Any] = []
     second: list[Any] = []
-    for marked in inputs:
-        (first if marked.__class__ is First else second).append(marked.value)
+    for stream, record in inputs:
+        (second if stream else first).append(record)
     return first, second
 
 

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.time import Duration, Time
 from penstock.datastream._joined_windows import (
+    FIRST,
+    SECOND,
     CoGroup,
-    First,
     FlatJoinPairs,
     JoinPairs,
     KeyOfEither,
-    Second,
+    of_first,
+    of_second,
 )
 from penstock.datastream._stream_arguments import (
     declared_type,
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from penstock.datastream._data_stream import DataStream, Selector, TypeLike
     from penstock.datastream.windowed_stream import WindowedStream
 
-__all__ = ["CoGroupedStreams", "First", "JoinedStreams", "Second"]
+__all__ = ["FIRST", "SECOND", "CoGroupedStreams", "JoinedStreams"]
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,10 @@ class _Side:
     select: Callable[[Any], Any]
     key_type: Any
 
-    def marked(self, mark: type) -> DataStream:
+    def marked(self, mark: Callable[[Any], Any], name: str) -> DataStream:
         """Its records, marked where they are: in the task before, if nothing is between."""
         before = self.stream._env._graph.node(self.stream._edges[0].source)
         parallelism = before.fixed_parallelism or before.parallelism
-        name = f"{mark.__name__} Input"
         return self.stream._then(name, Map(mark), parallelism=parallelism, helper=True)
 
 
@@ -70,7 +71,8 @@ class _WindowedPair:
         return self
 
     def evictor(self, evictor: Evictor[Any, Any]) -> Self:
-        """Take records out of a window when it fires; it sees them as `First` and `Second`."""
+        """Take records out of a window when it fires; it sees them as pairs of `FIRST` or `SECOND`
+        and a record."""
         self._windowed.evictor(evictor)
         return self
 
@@ -165,7 +167,7 @@ class EqualTo(Generic[P]):
         """Cut the records of each key, of both streams, into common windows."""
         assigner = instance_of("window", (WindowAssigner,), window_assigner)
         first, second = self._first, self._second
-        both = first.marked(First).union(second.marked(Second))
+        both = first.marked(of_first, "First Input").union(second.marked(of_second, "Second Input"))
         key = KeyOfEither(first.select, second.select)
         keyed = both.key_by(key, first.key_type or second.key_type)
         return self._windows(keyed.window(assigner))

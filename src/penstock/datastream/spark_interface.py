@@ -111,6 +111,7 @@ def source_of_frame(frame: Any, record_type: Any, bounded: bool | None) -> Spark
         record=RecordMaker(tuple(frame.columns), record_type),
         bounded=not frame.isStreaming if bounded is None else bounded,
         frame=frame,
+        parts_end=_lazily("penstock.driver.spark_frames").reads_files(frame),
     )
 
 

@@ -219,6 +219,7 @@ class Job:
             local_dir=local_dir,
             state_backend=configuration.get(options.STATE_BACKEND),
             cache_entries=configuration.get(options.STATE_CACHE_ENTRIES),
+            cache_memory=_cache_memory(configuration),
             max_records_per_epoch=most_records(configuration, self._adapts_length()),
             epoch_seconds=self._epoch_seconds(),
             batch=batch,
@@ -445,6 +446,12 @@ def _settled(loop: EpochLoop, blank: Manifest, begun: float) -> Manifest | None:
         return loop.settled()
     awaited = loop.under_way or time.monotonic() - begun < _FIRST_EPOCH_SECONDS
     return None if awaited else blank
+
+
+def _cache_memory(configuration: Configuration) -> int:
+    """Who says how many values a task shall keep means that many."""
+    counted = configuration.contains(options.STATE_CACHE_ENTRIES)
+    return 0 if counted else configuration.get(options.STATE_CACHE_MEMORY)
 
 
 def _check_bounded(plan: PhysicalPlan) -> None:

@@ -22,12 +22,14 @@ class SourceTime:
 
     def __init__(self, plan: PhysicalPlan) -> None:
         self._roving: dict[str, WatermarkStrategy] = {}
+        self._source: dict[str, SparkSource] = {}
         self._groups: dict[str, str] = {}
         for vertex in plan.vertices:
             head = vertex.operators[0]
             if isinstance(head.operator, SparkSource):
                 strategies = {o.uid: _strategy(o) for o in vertex.operators}
                 self._roving.update({uid: s for uid, s in strategies.items() if s is not None})
+                self._source.update(dict.fromkeys(strategies, head.operator))
             elif isinstance(head.operator, PythonSource):
                 strategy = _strategy(head)
                 if strategy is not None and strategy.alignment is not None:
@@ -69,7 +71,8 @@ class SourceTime:
                     aligned[uid].update(parts)
         for uid, watermarks in heard.items():
             self._last_seen[uid] = clock
-            self._reached[uid] = max(self._reached[uid], min(watermarks))
+            reached = self._source[uid].reached(watermarks)
+            self._reached[uid] = max(self._reached[uid], reached)
         self._splits = aligned
 
 

@@ -23,6 +23,7 @@ from penstock.storage.manifest import SparkSourceName
 _FILES_PER_SUBTASK = 4
 _CALLS = 1024
 _UNNAMED = "<Unassigned>"
+_STREAM, _FILES = "StreamingRelation", "FileSource["
 
 
 class SourceFrames:
@@ -227,8 +228,21 @@ def _identifier(uid: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in uid)
 
 
+def reads_files(frame: Any) -> bool:
+    """Whether all that comes in a frame's batches is files of one stream."""
+    streams = _streams_in(frame)
+    if len(streams) != 1 or streams[0].getClass().getSimpleName() != _STREAM:
+        return False  # of several streams each has a time of its own
+    name: str = streams[0].sourceName()
+    return name.startswith(_FILES)
+
+
 def _names_in(frame: Any) -> tuple[str, ...]:
     """One for each streaming source of a frame, in the order in which Spark meets them."""
+    return tuple(_name_of(leaf) for leaf in _streams_in(frame))
+
+
+def _streams_in(frame: Any) -> list[Any]:
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
     found: list[Any] = []
     for i in range(leaves.size()):
@@ -236,7 +250,7 @@ def _names_in(frame: Any) -> tuple[str, ...]:
         # One that a frame has twice is read once.
         if leaf.isStreaming() and not any(leaf.equals(other) for other in found):
             found.append(leaf)
-    return tuple(_name_of(leaf) for leaf in found)
+    return found
 
 
 def _name_of(leaf: Any) -> str:

@@ -34,7 +34,9 @@ class InputTime:
         self._loop = LoopEnd() if vertex.feedback else None
         self._sources = {edge.index: sources_of(plan, edge.source) for edge in edges}
         self._spark = {
-            e.index: _assigner(plan, e) for e in edges if e.stamped and _from_spark(plan, e)
+            edge.index: (source, _assigner(plan, edge))
+            for edge in edges
+            if edge.stamped and (source := _spark_source(plan, edge)) is not None
         }
         self._heard: dict[int, dict[int, tuple[int, bool]]] = {}
         self._channels: dict[int, list[Channel]] = {}
@@ -81,8 +83,8 @@ class InputTime:
             active = [(ACTIVE, 0)] if self._loop is not None else []
             return [*active, (WATERMARK, MAX_TIMESTAMP)]
         passed: list[Control] = []
-        for edge, assigner in self._spark.items():
-            for control in self._of_spark(edge, assigner, order):
+        for edge in self._spark:
+            for control in self._of_spark(edge, order):
                 passed += self._valve.receive((edge, _ALL), control)
         for edge, sources in self._sources.items():
             if sources and sources.issubset(order.ended):
@@ -102,11 +104,12 @@ class InputTime:
                 self.watermark = time
         return controls
 
-    def _of_spark(self, edge: int, assigner: str, order: EpochOrder) -> list[Control]:
+    def _of_spark(self, edge: int, order: EpochOrder) -> list[Control]:
         """What the tasks of a Spark source have come to; those without a record have no say."""
+        source, assigner = self._spark[edge]
         active = [time for time, idle in self._heard.get(edge, {}).values() if not idle]
         if active:
-            return [(WATERMARK, min(active))]
+            return [(WATERMARK, source.reached(active))]
         watermark, idle = order.times.get(assigner, (MIN_TIMESTAMP, False))
         return [(WATERMARK, watermark), (IDLE, 0)] if idle else [(WATERMARK, watermark)]
 
@@ -179,8 +182,9 @@ def _assigner(plan: PhysicalPlan, edge: PhysicalEdge) -> str:
     return sender.uid
 
 
-def _from_spark(plan: PhysicalPlan, edge: PhysicalEdge) -> bool:
-    return isinstance(plan.vertices[edge.source].operators[0].operator, SparkSource)
+def _spark_source(plan: PhysicalPlan, edge: PhysicalEdge) -> SparkSource | None:
+    head = plan.vertices[edge.source].operators[0].operator
+    return head if isinstance(head, SparkSource) else None
 
 
 def _producers(plan: PhysicalPlan, edge: PhysicalEdge, subtask: int) -> list[int]:

@@ -95,6 +95,7 @@ class JobSettings:
     """Where a host keeps its stores."""
     state_backend: str
     cache_entries: int
+    """State values that are kept live, of each state…"""
     max_records_per_epoch: int
     epoch_seconds: float
     """A Python source reads no longer than this in one epoch."""
@@ -107,6 +108,8 @@ class JobSettings:
     """Milliseconds between two periodic watermarks; 0 if there are to be none."""
     fork: str = ""
     """Names the beginning from a savepoint, in the job's directory, if there was one."""
+    cache_memory: int = 0
+    """… and more as long as the process has less memory than this."""
     profile_interval: float = 0.0
     """Seconds between two samples of what a task does; 0 if none are taken."""
 

@@ -174,5 +174,6 @@ class TaskState:
             now=lambda: self.order.clock,
             chunk_number=lambda: self.order.epoch << 16 | self._parts,
             keep=self._settings.cache_entries,
+            memory=self._settings.cache_memory,
             recorded=lambda: self._recorded_types(uid),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,6 +25,7 @@ from penstock.state.keys import decode_key
 from penstock.state.list_state import LiveListState, packed_elements
 from penstock.state.live import KeyedTable, LiveTable, Table, naming
 from penstock.state.map_state import LiveMapState
+from penstock.state.memory import memory_in_use
 from penstock.state.namespaces import NamespacedBase, NamespaceScope
 from penstock.state.panes import ElementPanes, PaneTable, Serializer
 from penstock.state.state_types import WITH_TTL
@@ -95,14 +97,18 @@ class KeyedState:
         chunk_number: Callable[[], int],
         keep: int,
         recorded: Callable[[], Mapping[str, Any]] = dict,
+        memory: int = 0,
     ) -> None:
-        """`recorded` gives the types of the states as the base has them."""
+        """`recorded` gives the types of the states as the base has them. Of each state `keep`
+        values may be live objects, and more while the process has less than `memory`.
+        """
         self.scope = scope
         self.base = base
         self._key_groups = key_groups
         self._now = now
         self._chunk_number = chunk_number
         self._keep = keep
+        self._memory = memory
         self.declared = DeclaredTypes(base, now, recorded)
         self._per_key = Place(scope, base)
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
@@ -217,11 +223,17 @@ class KeyedState:
     def overflowing(self) -> bool:
         """Whether there is more in memory than shall be; `spill` then helps."""
         keep = self._keep
-        return any(table.pending > keep or table.held > keep for table in self._tables)
+        if not any(table.pending > keep or table.held > keep for table in self._tables):
+            return False
+        return self._is_short_of_memory()
+
+    def _is_short_of_memory(self) -> bool:
+        return not self._memory or memory_in_use() > self._memory
 
     def changes(self) -> list[Entry]:
         """Every change since the last time."""
-        return [entry for table in self._tables for entry in table.snapshot(self._keep)]
+        keep = self._keep if self._is_short_of_memory() else sys.maxsize
+        return [entry for table in self._tables for entry in table.snapshot(keep)]
 
     def spill(self) -> list[Entry]:
         """Make room. If it is the changes that are too many: those so far, which are read from

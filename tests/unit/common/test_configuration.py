@@ -78,6 +78,28 @@ def test_durations(value):
     assert config.get(options.CHECKPOINT_INTERVAL) == 10_000
 
 
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        ("64", 64),
+        (64, 64),
+        ("3k", 3072),
+        ("512m", 512 << 20),
+        ("2 GB", 2 << 30),
+        ("1 mib", 1 << 20),
+    ],
+)
+def test_sizes(value, size):
+    config = Configuration.from_dict({"penstock.state.cache-memory": value})
+    assert config.get(options.STATE_CACHE_MEMORY) == size
+
+
+@pytest.mark.parametrize("value", ["much", "1.5g", "-1", -1, True, "m"])
+def test_what_is_no_size_is_refused(value):
+    with pytest.raises(InvalidArgumentError, match="a size such as '512m', or bytes"):
+        Configuration().set(options.STATE_CACHE_MEMORY, value)
+
+
 class Mode(Enum):
     BATCH = 1
 

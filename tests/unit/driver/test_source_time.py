@@ -48,6 +48,15 @@ def test_a_spark_source_is_where_the_slowest_task_with_records_was() -> None:
     assert time.times(0) == {"s": (7, False)}
 
 
+def test_of_files_the_newest_decides() -> None:
+    files = SparkSource("frame", None, False, parts_end=True, time=AssignTime(MONOTONOUS))
+    time = SourceTime(plan_of(s=files))
+    time.learn(0, [told(0, 0, "s", part=10), told(0, 1, "s", part=7), Acknowledgement(0, 2, "t")])
+    assert time.times(0) == {"s": (10, False)}
+    time.learn(0, [told(0, 0, "s", part=5)])
+    assert time.times(0) == {"s": (10, False)}
+
+
 def test_a_spark_source_is_idle_after_so_much_silence() -> None:
     time = SourceTime(plan_of(s=spark(MONOTONOUS.with_idleness(100)), t=spark(MONOTONOUS)))
     assert time.times(1000)["s"] == (MIN_TIMESTAMP, False)

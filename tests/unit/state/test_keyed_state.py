@@ -44,9 +44,12 @@ DAY = 86_400_000
 class Subtask:
     """A subtask, that owns all key groups if nothing else is said: its store, clock and epochs."""
 
-    def __init__(self, keep: int = 1000, key_groups: tuple[int, int] = (0, MOST - 1)) -> None:
+    def __init__(
+        self, keep: int = 1000, key_groups: tuple[int, int] = (0, MOST - 1), memory: int = 0
+    ) -> None:
         self.store = MemoryStore()
         self.keep = keep
+        self.memory = memory
         self.key_groups = key_groups
         self.epoch = 1
         self.now = DAY
@@ -67,6 +70,7 @@ class Subtask:
             chunk_number=lambda: self.epoch << 16 | self.spills,
             keep=self.keep,
             recorded=lambda: self.recorded,
+            memory=self.memory,
         )
         self.state.end_epoch()
 
@@ -398,6 +402,24 @@ def test_state_without_a_key_is_explained():
 
 
 # What is held in memory
+
+
+@pytest.mark.parametrize("enough", [True, False])
+def test_more_is_kept_as_long_as_there_is_memory(
+    enough: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = 100
+    monkeypatch.setattr(
+        "penstock.state.keyed_state.memory_in_use", lambda: memory if enough else memory + 1
+    )
+    subtask = Subtask(keep=3, memory=memory)
+    for key in range(10):
+        subtask.at(key, VALUE).update(key)
+        subtask.relieve()
+    assert bool(subtask.spilled) is not enough
+    assert len(subtask.cut()) == 10
+    assert subtask.in_memory == (10 if enough else 2)
+    assert [subtask.at(key, VALUE).value() for key in range(10)] == list(range(10))
 
 
 def test_a_large_map_of_one_key_is_spilled():

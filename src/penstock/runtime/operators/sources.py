@@ -243,6 +243,9 @@ class SparkSource:
     """Whether there is one: then rows end with a timestamp."""
     combined: Combined | None = None
     """Whether rows are partial results, and how they are read."""
+    parts_end: bool = False
+    """Whether what its tasks read in an epoch ends with it, as files do: of partitions of a log
+    each goes on, and may be behind the others."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "frame": None, "time_column": None}
@@ -250,6 +253,10 @@ class SparkSource:
     @property
     def timestamps(self) -> bool:
         return self.time is not None or self.has_times
+
+    def reached(self, watermarks: Iterable[int]) -> int:
+        """Where the source is after an epoch, by where its tasks were that had a record."""
+        return max(watermarks) if self.parts_end else min(watermarks)
 
     def read(self, columns: list[list[Any]]) -> SourceRecords:
         """The records of an Arrow batch."""

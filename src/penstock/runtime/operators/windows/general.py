@@ -169,8 +169,8 @@ class GeneralWindows(OpenOperator):
     # Time
 
     def _clock_passed(self) -> int:
-        """The last millisecond of the clock that is over: records may still come in the current one,
-        and would open a window that ends with it a second time."""
+        """The last millisecond of the clock that is over. In the current one records may still
+        come, and would open a window that ends with it a second time."""
         return self._host.clock() - 1
 
     def _is_gone(self, window: Any) -> bool:
