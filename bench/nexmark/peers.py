@@ -201,5 +201,10 @@ PROGRAMS = [
         batch=4,
         tumbling=True,
     ),
-    _program("q11", "user sessions: session windows", {"bids": ("bidder", "date_time")}),
+    _program(
+        "q11",
+        "user sessions: session windows",
+        {"bids": ("bidder", "date_time")},
+        pyflink=0.25,  # a bid merges windows
+    ),
 ]
