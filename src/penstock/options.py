@@ -424,15 +424,15 @@ STATE_CACHE_ENTRIES = _option(
     "penstock.state.cache-entries",
     _INT,
     200_000,
-    "State values that a task keeps as live objects, of each state. If it is not set, as many more "
-    "as penstock.state.cache-memory allows.",
+    "State values that a task keeps as live objects, of each state. If only this is set, no more; "
+    "else as many more as penstock.state.cache-memory allows.",
 )
 STATE_CACHE_MEMORY = _option(
     "penstock.state.cache-memory",
     _MEMORY,
     512 << 20,
-    "Memory of its own that a Python worker may have before it keeps no more state values live "
-    "than penstock.state.cache-entries, if that is not set.",
+    "Memory that a Python worker may have before a task keeps no more state values live than "
+    "penstock.state.cache-entries.",
 )
 STATE_MAX_SEGMENTS = _option(
     "penstock.state.max-segments",

@@ -133,3 +133,14 @@ def test_refusals(spark: Any, env: StreamExecutionEnvironment, executor: str) ->
             env.execute()
         assert "test_spark_source.py:" in str(e.value)
         assert "set penstock.executor to spark" in str(e.value)
+
+
+@on_spark
+def test_a_stream_by_way_of_sql(spark: Any, make_env: Any, tmp_path: Path) -> None:
+    """With a common table expression, a leaf of whose plan is no stream."""
+    folder = str(tmp_path / "in")
+    _points(spark, 0, 3).write.parquet(folder)
+    spark.readStream.schema("x long, y long").parquet(folder).createOrReplaceTempView("points")
+    frame = spark.sql("with odd as (select y from points where x % 2 = 1) select * from odd")
+    found = make_env().from_spark(frame, tuple, bounded=True).execute_and_collect()
+    assert list(found) == [(1,)]

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 # Sizes as Flink and Spark write them; each unit is 1024 of the one before.
 _MEMORY_SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
-_MEMORY = re.compile(r"\s*(\d+)\s*([kmgt]?)(?:i?b|bytes)?\s*")
+_MEMORY = re.compile(r"\s*(\d+)\s*(?:(?:([kmgt])(?:i?b)?)|b|bytes)?\s*")
 
 
 class OptionType(Enum):
@@ -148,7 +148,7 @@ def _parse_duration(key: str, value: object) -> int:
 def _parse_memory(key: str, value: object) -> int:
     found = _MEMORY.fullmatch(value.lower()) if isinstance(value, str) else None
     if found is not None:
-        return int(found[1]) << _MEMORY_SHIFTS[found[2]]
+        return int(found[1]) << _MEMORY_SHIFTS[found[2] or ""]
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     raise InvalidArgumentError.of(key, "a size such as '512m', or bytes", value)

@@ -205,7 +205,7 @@ class ContinuousProcessingTimeTrigger(Trigger[T, TimeWindow]):
     ) -> TriggerResult:
         fire_time = _fire_time(ctx)
         if fire_time.get() is None:
-            before = self._last_multiple(ctx)
+            before = self._last_multiple(ctx.get_current_processing_time())
             self.register_next_fire_timestamp(before, window, ctx, fire_time)
         return TriggerResult.CONTINUE
 
@@ -216,8 +216,9 @@ class ContinuousProcessingTimeTrigger(Trigger[T, TimeWindow]):
         if fire_time.get() != time:
             return TriggerResult.CONTINUE
         fire_time.clear()
-        # An epoch may be longer than the interval: what was missed would give the same again.
-        before = max(time, self._last_multiple(ctx))
+        # An epoch may be longer than the interval: what was missed would give the same again. The
+        # current millisecond is not over, and a timer for it not missed.
+        before = max(time, self._last_multiple(ctx.get_current_processing_time() - 1))
         self.register_next_fire_timestamp(before, window, ctx, fire_time)
         return TriggerResult.FIRE
 
@@ -226,9 +227,8 @@ class ContinuousProcessingTimeTrigger(Trigger[T, TimeWindow]):
     ) -> TriggerResult:
         return TriggerResult.CONTINUE
 
-    def _last_multiple(self, ctx: Trigger.TriggerContext) -> int:
-        now = ctx.get_current_processing_time()
-        return now - now % self.interval
+    def _last_multiple(self, time: int) -> int:
+        return time - time % self.interval
 
     def register_next_fire_timestamp(
         self,

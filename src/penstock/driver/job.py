@@ -449,9 +449,10 @@ def _settled(loop: EpochLoop, blank: Manifest, begun: float) -> Manifest | None:
 
 
 def _cache_memory(configuration: Configuration) -> int:
-    """Who says how many values a task shall keep means that many."""
+    """Who only says how many values a task shall keep means that many."""
+    said = configuration.contains(options.STATE_CACHE_MEMORY)
     counted = configuration.contains(options.STATE_CACHE_ENTRIES)
-    return 0 if counted else configuration.get(options.STATE_CACHE_MEMORY)
+    return 0 if counted and not said else configuration.get(options.STATE_CACHE_MEMORY)
 
 
 def _check_bounded(plan: PhysicalPlan) -> None:

@@ -247,8 +247,9 @@ def _streams_in(frame: Any) -> list[Any]:
     found: list[Any] = []
     for i in range(leaves.size()):
         leaf = leaves.apply(i)
-        # One that a frame has twice is read once.
-        if leaf.isStreaming() and not any(leaf.equals(other) for other in found):
+        # A common table expression is no stream. One that a frame has twice is read once.
+        is_stream = leaf.getClass().getSimpleName().startswith(_STREAM)
+        if is_stream and not any(leaf.equals(other) for other in found):
             found.append(leaf)
     return found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import pickle
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from penstock.errors import CheckpointError, CheckpointUnwritableError
@@ -25,9 +24,6 @@ from penstock.storage.filesystem import filesystem_for
 from penstock.storage.manifest import SubtaskState, VertexState
 from penstock.storage.store import Store
 from penstock.storage.table_file import write_table_file
-
-# So many entries are rewritten at once, however few memory shall hold: each time makes a file.
-_LEAST_AT_ONCE = 10_000
 
 
 class TaskState:
@@ -76,7 +72,8 @@ class TaskState:
     def make_room(self) -> None:
         """If more has changed than memory shall hold, write that part of the segment now."""
         if self.keyed_state is not None and self.keyed_state.overflowing():
-            self._write(self.keyed_state.spill())
+            for part in self.keyed_state.spill():
+                self._write(part)
 
     def store(self, acknowledgement: Acknowledgement) -> None:
         """Write the epoch's changes, and tell of them."""
@@ -93,12 +90,11 @@ class TaskState:
 
     def _write_segment(self, acknowledgement: Acknowledgement, keyed_state: KeyedState) -> None:
         reach("task.before_segment")
-        entries = keyed_state.rewritten()
-        at_once = max(self._settings.cache_entries, _LEAST_AT_ONCE)
-        while part := list(islice(entries, at_once)):
+        for part in keyed_state.in_parts(keyed_state.rewritten()):
             self._write(part)
             reach("task.rewriting")
-        self._write(keyed_state.snapshot())
+        for part in keyed_state.in_parts(keyed_state.snapshot()):
+            self._write(part)
         acknowledgement.state_types.setdefault(self._head, {}).update(keyed_state.types())
         if changed := keyed_state.declared.changed():
             types = {name: dump(pair) for name, pair in changed.items()}

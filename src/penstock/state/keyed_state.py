@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from xxhash import xxh3_64_intdigest
@@ -41,6 +42,9 @@ from penstock.state.value_state import (
 )
 from penstock.state.waiting import WaitingTable
 from penstock.storage.entries import Entry, unpack_key
+
+# So many entries are written at once, however few memory shall hold: each time makes a file.
+_LEAST_AT_ONCE = 10_000
 
 # How many entries of a state with a time to live are looked at in one epoch, but for the rest of
 # their key group, and how many are removed at most.
@@ -109,6 +113,7 @@ class KeyedState:
         self._chunk_number = chunk_number
         self._keep = keep
         self._memory = memory
+        self._tidy_at = keep
         self.declared = DeclaredTypes(base, now, recorded)
         self._per_key = Place(scope, base)
         self._states: dict[str, tuple[StateDescriptor, Any]] = {}
@@ -230,30 +235,46 @@ class KeyedState:
     def _is_short_of_memory(self) -> bool:
         return not self._memory or memory_in_use() > self._memory
 
-    def changes(self) -> list[Entry]:
-        """Every change since the last time."""
+    def changes(self) -> Iterator[Entry]:
+        """Every change since the last time; to be taken to the end."""
         keep = self._keep if self._is_short_of_memory() else sys.maxsize
-        return [entry for table in self._tables for entry in table.snapshot(keep)]
+        for table in self._tables:
+            yield from table.snapshot(keep)
+        if sum(table.held for table in self._tables) > self._tidy_at:
+            for table in self._tables:
+                table.drop_empty()
+            # Not before as much again is held: it looks at all of it.
+            self._tidy_at = max(self._keep, 2 * sum(table.held for table in self._tables))
 
-    def spill(self) -> list[Entry]:
-        """Make room. If it is the changes that are too many: those so far, which are read from
-        disk for the rest of the epoch."""
+    def in_parts(self, entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+        """Entries, so many at a time: as bytes they take several times the memory of the values."""
+        left = iter(entries)
+        while part := list(islice(left, max(self._keep, _LEAST_AT_ONCE))):
+            yield part
+
+    def spill(self) -> Iterator[list[Entry]]:
+        """Make room. If it is the changes that are too many: those so far in parts, which are read
+        from disk for the rest of the epoch. To be taken to the end."""
         for table in self._tables:
             if table.held > self._keep:
                 table.forget()
         if not any(table.pending > self._keep for table in self._tables):
-            return []
-        entries = self.changes()
-        self.base.spill.add(entries)
-        return entries
+            return
+        for part in self.in_parts(self.changes()):
+            self.base.spill.add(part)
+            yield part
 
-    def snapshot(self) -> list[Entry]:
-        """The epoch's last changes, and what expired without being met."""
-        entries = self.changes()
-        changed = {entry[:6] for entry in entries} if self._swept_states else set()
+    def snapshot(self) -> Iterator[Entry]:
+        """The epoch's last changes, and what expired without being met. To be taken to the end."""
+        if not self._swept_states:
+            yield from self.changes()
+            return
+        changed = set()
+        for entry in self.changes():
+            changed.add(entry[:6])
+            yield entry
         for name in self._swept_states:
-            entries.extend(e for e in self._swept(name) if e[:6] not in changed)
-        return entries
+            yield from [e for e in self._swept(name) if e[:6] not in changed]
 
     def _make(self, descriptor: StateDescriptor, name: str, place: Place) -> Any:
         if isinstance(descriptor, ValueStateDescriptor):

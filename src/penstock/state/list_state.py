@@ -100,17 +100,20 @@ class LiveListState(ListState[Any]):
         self._settled.clear()
         self._settled_elements = 0
 
-    def snapshot(self, keep: int) -> list[Entry]:
-        entries: list[Entry] = []
+    def drop_empty(self) -> None:
+        for key in [key for key, settled in self._settled.items() if not settled.elements]:
+            del self._settled[key]
+
+    def snapshot(self, keep: int) -> Iterator[Entry]:
         chunk = self._chunk_number().to_bytes(8, "big")
         for key, change in self._changed.items():
-            entries.extend(self._changes(key, change, chunk))
+            # All at once: what is spilled meanwhile is put where they are looked for.
+            yield from list(self._changes(key, change, chunk))
             self._settle(key, change)
         self._changed.clear()
         self._changed_elements = 0
         if self.held > keep:
             self.forget()
-        return entries
 
     def _changes(self, key: Any, change: _Change, chunk: bytes) -> Iterator[Entry]:
         address = self._base.address(self.name, key)

@@ -8,7 +8,7 @@ hold is the base of the next one; their owner drops them otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, cast
 
 from penstock.common._type_conversion import instead_of
@@ -36,8 +36,13 @@ class Table(Protocol):
         """Drop what is held without need."""
         ...
 
-    def snapshot(self, keep: int) -> list[Entry]:
-        """What changed since the last snapshot. Holds at most `keep` objects afterwards."""
+    def drop_empty(self) -> None:
+        """Drop what is held of keys that have nothing in the state."""
+        ...
+
+    def snapshot(self, keep: int) -> Iterable[Entry]:
+        """What changed since the last snapshot, to be taken to its end before anything else is
+        done: then there are no changes any more, and at most `keep` objects are held."""
         ...
 
 
@@ -113,17 +118,18 @@ class LiveTable:
     def forget(self) -> None:
         self.settled.clear()
 
-    def snapshot(self, keep: int) -> list[Entry]:
+    def drop_empty(self) -> None:
+        for key in [key for key, value in self.settled.items() if value is None]:
+            del self.settled[key]
+
+    def snapshot(self, keep: int) -> Iterator[Entry]:
         entry, name, dumps = self.base.entry, self.name, self.dumps
-        entries = [
-            entry(name, key, None if value is None else dump_value(name, dumps, value))
-            for key, value in self.changed.items()
-        ]
+        for key, value in self.changed.items():
+            yield entry(name, key, None if value is None else dump_value(name, dumps, value))
         self.settled.update(self.changed)
         self.changed.clear()
         if len(self.settled) > keep:
             self.settled.clear()
-        return entries
 
 
 def naming(state: str, convert: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:

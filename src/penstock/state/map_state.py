@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.datastream.state import MapState
@@ -111,8 +111,13 @@ class LiveMapState(MapState[Any, Any]):
         self._settled.clear()
         self._settled_entries = 0
 
-    def snapshot(self, keep: int) -> list[Entry]:
-        entries = []
+    def drop_empty(self) -> None:
+        for key, settled in list(self._settled.items()):
+            if all(value is _ABSENT for value in settled.values.values()):
+                self._settled_entries -= len(settled.values)
+                del self._settled[key]
+
+    def snapshot(self, keep: int) -> Iterator[Entry]:
         for key, changes in self._changed.items():
             address = self._base.address(self.name, key)
             settled = self._settled_of(key)
@@ -120,7 +125,7 @@ class LiveMapState(MapState[Any, Any]):
             before = len(values)
             for map_key, value in changes.items():
                 raw = None if value is _ABSENT else dump_value(self.name, self._dumps, value)
-                entries.append(address.entry(raw, encode_map_key(map_key)))
+                yield address.entry(raw, encode_map_key(map_key))
                 if raw is None and complete:  # what is not there need not be remembered
                     values.pop(map_key, None)
                 else:
@@ -130,7 +135,6 @@ class LiveMapState(MapState[Any, Any]):
         self._changed_entries = 0
         if self.held > keep:
             self.forget()
-        return entries
 
     def present_keys(self) -> list[Any]:
         """The keys of all entries, found without reading values; expired ones are among them."""

@@ -164,18 +164,21 @@ class PaneTable:
                 pane.complete = False
         self._held = 0
 
-    def snapshot(self, keep: int) -> list[Entry]:
-        entries, self._removals = self._removals, []
+    def drop_empty(self) -> None:
+        """There is nothing of the kind."""
+
+    def snapshot(self, keep: int) -> Iterator[Entry]:
+        removals, self._removals = self._removals, []
+        yield from removals
         for start, pane in (self._panes or {}).items():
             if pane.changed:
-                entries.extend(self._changes(start, pane))
+                yield from self._changes(start, pane)
                 self._settle(pane)
                 pane.changed.clear()
         self._pending = 0
         self._held = sum(len(pane.settled) for pane in (self._panes or {}).values())
         if self.held > keep:
             self.forget()
-        return entries
 
     def _changes(self, start: int, pane: Pane) -> Iterator[Entry]:
         time = time_bytes(start)
@@ -255,7 +258,7 @@ class ElementPanes(PaneTable):
     def pending(self) -> int:
         return self.added + len(self._removals)
 
-    def snapshot(self, keep: int) -> list[Entry]:
+    def snapshot(self, keep: int) -> Iterator[Entry]:
         self.added = 0
         return super().snapshot(keep)
 

@@ -77,6 +77,10 @@ class TimeBuffer:
         self._times.clear()
         self._held = 0
 
+    def drop_empty(self) -> None:
+        for key in [key for key, times in self._times.items() if not times]:
+            del self._times[key]
+
     def snapshot(self, keep: int) -> list[Entry]:
         if self.held > keep:
             self.forget()

@@ -81,6 +81,10 @@ class TimerTable:
             return
         self._keys.pop(timer, None)
         self._remove(timer)
+        if len(self._heap) > 2 * len(self._keys) + _AT_ONCE:
+            # Most of it are deleted ones, whose time may be far off.
+            self._heap[:] = self._keys
+            heapq.heapify(self._heap)
 
     def _remove(self, timer: Timer) -> None:
         if timer in self._fresh:
@@ -176,13 +180,16 @@ class TimerTable:
         self._keys.clear()
         self._horizon = MIN_TIME - 1
 
-    def snapshot(self, keep: int) -> list[Entry]:
-        entries = [self._entry(timer, raw) for timer, raw in self._changed.items()]
+    def drop_empty(self) -> None:
+        """There is nothing of the kind."""
+
+    def snapshot(self, keep: int) -> Iterator[Entry]:
+        for timer, raw in self._changed.items():
+            yield self._entry(timer, raw)
         self._changed.clear()
         self._fresh.clear()
         if len(self._keys) > keep:
             self.forget()
-        return entries
 
     def _entry(self, timer: Timer, raw: bytes | None) -> Entry:
         time, key, namespace = timer

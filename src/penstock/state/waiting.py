@@ -166,12 +166,15 @@ class WaitingTable:
             self._horizon = settled[len(settled) // 2][0] - 1
             self._settled = _taken(settled, self._horizon)
 
-    def snapshot(self, keep: int) -> list[Entry]:
+    def drop_empty(self) -> None:
+        """There is nothing of the kind."""
+
+    def snapshot(self, keep: int) -> Iterator[Entry]:
         self._sort_in()
-        entries = [self._entry(gone, None) for gone in self._gone]
+        for gone in self._gone:
+            yield self._entry(gone, None)
         for record in self._new:
-            raw = dump_value(self.name, self._dumps, record[4:])
-            entries.append(self._entry(record[:4], raw))
+            yield self._entry(record[:4], dump_value(self.name, self._dumps, record[4:]))
         self._gone.clear()
         if near := _taken(self._new, self._horizon):
             self._settled += near
@@ -179,7 +182,6 @@ class WaitingTable:
         self._new.clear()
         while len(self._settled) > keep:
             self.forget()
-        return entries
 
     def _entry(self, place: Place, raw: bytes | None) -> Entry:
         time, key_bytes, channel, arrival = place

@@ -134,6 +134,22 @@ def test_continuous_processing_time(golden_by_clock: Any) -> None:
     )
 
 
+def test_continuous_processing_time_at_exact_times(make_env: Any) -> None:
+    """A time that the clock is at is not over yet, and not missed."""
+    trigger = ContinuousProcessingTimeTrigger.of(Time.seconds(1))
+    windows = windowed(
+        make_env().from_elements(1), TumblingProcessingTimeWindows.of(Time.days(1)), trigger=trigger
+    )
+    with StreamHarness.of(windows.process(Show())) as harness:
+        for second in range(8):
+            harness.advance_processing_time(second * 1000)
+            harness.process(Event("a", "1", 0))
+        # What comes at 0 is shown when the clock is past 1, at 2, and so on.
+        assert [text for _, _, text in harness.outputs()] == [
+            " ".join("1" * count) for count in (2, 3, 4, 5, 6, 7)
+        ]
+
+
 def test_processing_time_trigger_on_windows_in_processing_time(golden_by_clock: Any) -> None:
     golden_by_clock(
         """

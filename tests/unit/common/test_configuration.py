@@ -94,7 +94,7 @@ def test_sizes(value, size):
     assert config.get(options.STATE_CACHE_MEMORY) == size
 
 
-@pytest.mark.parametrize("value", ["much", "1.5g", "-1", -1, True, "m"])
+@pytest.mark.parametrize("value", ["much", "1.5g", "-1", -1, True, "m", "4ib"])
 def test_what_is_no_size_is_refused(value):
     with pytest.raises(InvalidArgumentError, match="a size such as '512m', or bytes"):
         Configuration().set(options.STATE_CACHE_MEMORY, value)

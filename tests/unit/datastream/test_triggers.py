@@ -268,7 +268,7 @@ def test_continuous_processing_time_does_not_make_up_for_what_it_missed() -> Non
 def test_continuous_processing_time_of_windows_in_the_past() -> None:
     driver = Driver(ContinuousProcessingTimeTrigger.of(30), TimeWindow(0, 10), now=1_000)
     driver.element()
-    assert driver.clock(1_050) == [(1_020, FIRE)]
+    assert driver.clock(1_051) == [(1_020, FIRE)]
     assert driver.ctx.processing_timers == {1_080}
 
 

@@ -81,7 +81,7 @@ class Subtask:
     def relieve(self) -> None:
         """What a task does between payloads."""
         if self.state.overflowing():
-            entries = self.state.spill()
+            entries = [entry for part in self.state.spill() for entry in part]
             self.spilled += entries
             self.spills += bool(entries)
 
@@ -420,6 +420,51 @@ def test_more_is_kept_as_long_as_there_is_memory(
     assert len(subtask.cut()) == 10
     assert subtask.in_memory == (10 if enough else 2)
     assert [subtask.at(key, VALUE).value() for key in range(10)] == list(range(10))
+
+
+def test_many_changes_are_written_in_parts() -> None:
+    """Else their bytes, in several forms at once, would take far more memory than they do."""
+    subtask = Subtask(keep=3, memory=1 << 50)
+    for key in range(25_000):
+        subtask.at(key, VALUE).update(key)
+    parts = list(subtask.state.in_parts(subtask.state.snapshot()))
+    assert [len(part) for part in parts] == [10_000, 10_000, 5_000]
+    assert subtask.in_memory == 25_000
+
+
+@pytest.mark.parametrize("kind", ["value", "map", "list", "unseen"])
+def test_keys_that_are_gone_are_not_kept(kind: str) -> None:
+    descriptors = {
+        "map": MapStateDescriptor("m", Types.INT(), Types.INT()),
+        "list": ListStateDescriptor("l", Types.INT()),
+    }
+    subtask = Subtask(keep=100, memory=1 << 50)
+    stays = subtask.at("stays", descriptors.get(kind, VALUE))
+    {"map": lambda: stays.put(1, 1), "list": lambda: stays.add(1)}.get(
+        kind, lambda: stays.update(1)
+    )()
+    most = 0
+    for epoch in range(20):
+        for number in range(50):
+            state = subtask.at((epoch, number), descriptors.get(kind, VALUE))
+            if kind == "unseen":
+                assert state.value() is None
+            elif kind == "map":
+                state.put(1, 1)
+            else:
+                (state.add if kind == "list" else state.update)(1)
+        if epoch % 2:
+            subtask.cut()
+            for number in range(50):
+                for before in (epoch, epoch - 1):
+                    subtask.at((before, number), descriptors.get(kind, VALUE)).clear()
+        subtask.cut()
+        most = max(most, subtask.in_memory)
+    assert most <= 300
+    left = subtask.at("stays", descriptors.get(kind, VALUE))
+    assert {"map": lambda: left.get(1) == 1, "list": lambda: list(left.get()) == [1]}.get(
+        kind, lambda: left.value() == 1
+    )()
 
 
 def test_a_large_map_of_one_key_is_spilled():

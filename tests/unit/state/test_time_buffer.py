@@ -69,7 +69,7 @@ def test_like_a_list(steps, keep):
         elif step == "forget":
             buffers.buffer.forget()
         elif step == "spill":
-            buffers.spilled += buffers.state.spill()
+            buffers.spilled += [e for part in buffers.state.spill() for e in part]
         else:
             buffers.end_epoch()
             if step == "new instance":

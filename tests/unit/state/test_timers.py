@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.errors import InvalidArgumentError
 from penstock.state import timers as module
 from penstock.state.backend import KeyScope, StateBase
-from penstock.state.timers import TimerTable
+from penstock.state.timers import MAX_TIME, TimerTable
 from penstock.storage.memory_store import MemoryStore
 
 KEYS = st.sampled_from(["a", "b", 1, 2.5, (1, "x"), None])
@@ -41,7 +41,7 @@ class Timers:
 
     def spill(self) -> None:
         """In the middle of an epoch."""
-        entries = self.table.snapshot(2)
+        entries = list(self.table.snapshot(2))
         self.spilled += entries
         self.base.spill.add(entries)
 
@@ -147,3 +147,15 @@ def test_firing_reads_little_more_than_what_is_due():
     timers.open()
     assert len(list(timers.table.due(99))) == 100
     assert timers.table.held <= 5000
+
+
+def test_deleted_timers_do_not_pile_up() -> None:
+    """As of a time-out that every record puts off."""
+    timers = Timers()
+    timers.scope.key = "k"
+    timers.table.first(MAX_TIME)  # all that is stored has been looked at
+    for time in range(1, 50_000):
+        timers.table.register(time + 1_000_000)
+        timers.table.delete(time + 999_999)
+    assert len(timers.table._heap) < 10_000
+    assert [time for time, _, _ in timers.table.due(MAX_TIME)] == [1_049_999]
