@@ -36,7 +36,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
 )
 from penstock.errors import CheckpointMismatchError, PenstockError
-from penstock.runtime import task_state
+from penstock.state import keyed_state
 
 KEYS = 20
 # Epochs take long on Spark.
@@ -322,7 +322,7 @@ def test_what_is_written_early_is_as_it_was_written(
 ) -> None:
     """An epoch whose changes outgrow memory puts some of them beside the stored ones, and rewrites
     those in several parts."""
-    monkeypatch.setattr(task_state, "_LEAST_AT_ONCE", 3)
+    monkeypatch.setattr(keyed_state, "_LEAST_AT_ONCE", 3)
 
     class Adds(Keeps):
         def process_element(self, value: int, ctx: Any) -> Any:
