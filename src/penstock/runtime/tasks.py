@@ -35,8 +35,8 @@ from penstock.runtime.payload import (
 )
 from penstock.runtime.physical import PhysicalPlan, Vertex
 from penstock.runtime.profiling.recorder import Recorder
-from penstock.runtime.profiling.sampler import sampler
 from penstock.runtime.profiling.samples import TaskProfile
+from penstock.runtime.profiling.watching import Watching
 from penstock.runtime.vertex_task import VertexTask
 from penstock.runtime.writers import ChangeableRecords
 
@@ -188,6 +188,7 @@ class _Attempt:
         self._received: dict[int, dict[str, int]] = {v.index: {} for v in vertices}
         self._current = vertices[0] if vertices else None
         self._started = time.perf_counter()
+        self._watching: Watching | None = None
 
     def saw(self, target: int, vertex: int, subtask: int, token: str) -> None:
         consumed = self._consumed[target]
@@ -224,8 +225,8 @@ class _Attempt:
         except (Exception, SystemExit) as error:
             acknowledgements = [self._failed(error=error)]
         finally:
-            if recorder is not None:
-                sampler().unwatch(recorder)
+            if self._watching is not None:
+                self._watching.end()
         if recorder is not None and acknowledgements:
             acknowledgements[0].profile = self._profile(recorder)
         rows = self._rows()
@@ -242,7 +243,7 @@ class _Attempt:
             lambda: [task.attribution for task in list(self._tasks.values())],
             self._at,
         )
-        sampler().watch(recorder, interval)
+        self._watching = Watching(recorder, interval)
         return recorder
 
     def _profile(self, recorder: Recorder) -> TaskProfile:
@@ -310,7 +311,8 @@ class _Attempt:
                 return idle
             # It did another attempt than was committed, or belongs to the job before a restart.
             _drop(idle, self.order.base)
-        return VertexTask(self._plan, vertex, self.subtask, self.order)
+        with self._watching.opening() if self._watching else contextlib.nullcontext():
+            return VertexTask(self._plan, vertex, self.subtask, self.order)
 
     def _is_of_base(self, task: VertexTask) -> bool:
         """Whether what it did last is in the base."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import gc
+import random
+import signal
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType, SimpleNamespace
@@ -25,7 +27,7 @@ from penstock.runtime.keying import keying
 from penstock.runtime.loops import before
 from penstock.runtime.operators.base import OpenOperator, one_by_one
 from penstock.runtime.physical import PhysicalEdge, PhysicalOperator
-from penstock.runtime.profiling import frames
+from penstock.runtime.profiling import frames, timer
 from penstock.runtime.profiling import sampler as sampling
 from penstock.runtime.profiling.counting import RecordCounts
 from penstock.runtime.profiling.recorder import Recorder
@@ -43,6 +45,7 @@ from penstock.runtime.profiling.samples import (
     Spot,
     TaskProfile,
 )
+from penstock.runtime.profiling.watching import Watching
 from penstock.state.backend import KeyScope
 
 
@@ -323,6 +326,171 @@ def test_looks_begin_anywhere_and_count_for_the_time_between_them(
     sampler._sample()
     assert slept == pytest.approx([0.0025, 0.01, 0.01, 0.01])
     assert seen == pytest.approx([10_000, 30_000, 30_000], abs=1)
+
+
+@pytest.fixture
+def free_timer() -> Iterator[None]:
+    """Tests have a timeout by the same signal."""
+    left = signal.setitimer(signal.ITIMER_REAL, 0)
+    handler = signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    yield
+    timer._taken = False
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, *left)
+
+
+def gives_the_lock_away() -> float:
+    began = time.perf_counter()
+    time.sleep(0)
+    return time.perf_counter() - began
+
+
+def keeps_the_lock() -> float:
+    began = time.perf_counter()
+    sum(range(random.randrange(2000, 10_000)))  # one call of C; not in step with the timer
+    return time.perf_counter() - began
+
+
+@pytest.mark.usefixtures("free_timer")
+def test_a_place_is_found_as_often_as_the_task_is_there() -> None:
+    """Also one that lets other threads run: a sampler in a thread finds a task nowhere else. On a
+    busy machine a look may count for many milliseconds, so shares are only about right."""
+    recorder = Recorder(test_a_place_is_found_as_often_as_the_task_is_there.__code__, list, list)
+    places: dict[str, int] = {}
+
+    def see(stack: list[FrameType], micros: int) -> None:
+        name = stack[0].f_code.co_name
+        places[name] = places.get(name, 0) + micros
+
+    recorder.see = see  # type: ignore[assignment, method-assign]
+    watching = Watching(recorder, 0.001)
+    given = kept = 0.0
+    until = time.perf_counter() + 1.5
+    while time.perf_counter() < until:
+        given += gives_the_lock_away()
+        kept += keeps_the_lock()
+    watching.end()
+    found = places[gives_the_lock_away.__name__] / sum(places.values())
+    share = given / (given + kept)
+    assert share / 3 < found < 0.25 * share + 0.75
+
+
+@pytest.mark.usefixtures("free_timer")
+def test_a_timer_leaves_nothing_behind() -> None:
+    seen: list[int] = []
+    recorder = Recorder(root.__code__, list, lambda: (3, "head"))
+    recorder.see = lambda stack, micros: seen.append(micros)  # type: ignore[method-assign]
+    began = time.perf_counter()
+    watching = Watching(recorder, 0.001)
+    time.sleep(0.05)
+    watching.end()
+    lasted = (time.perf_counter() - began) * 1e6
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert lasted * 0.5 < sum(seen) < lasted + 2000
+    count = len(seen)
+    time.sleep(0.01)
+    assert len(seen) == count
+
+
+@pytest.mark.usefixtures("free_timer")
+def test_a_look_that_fails_does_not_reach_the_task() -> None:
+    recorder = Recorder(root.__code__, list, lambda: (3, "head"))
+    tried: list[int] = []
+
+    def fails(stack: Any, micros: int) -> None:
+        tried.append(micros)
+        raise ValueError("no")
+
+    recorder.see = fails  # type: ignore[method-assign]
+    watching = Watching(recorder, 0.001)
+    time.sleep(0.02)
+    watching.end()
+    assert tried
+
+
+@pytest.mark.usefixtures("free_timer")
+def test_a_task_that_takes_the_signal_for_itself_keeps_it() -> None:
+    recorder = Recorder(root.__code__, list, lambda: (3, "head"))
+    watching = Watching(recorder, 10.0)
+    rung: list[int] = []
+    signal.signal(signal.SIGALRM, lambda number, frame: rung.append(number))
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    watching.end()
+    time.sleep(0.03)
+    assert rung == [signal.SIGALRM]
+    assert not timer.can_watch_here()
+
+
+@pytest.mark.usefixtures("free_timer")
+def test_a_handler_that_is_set_when_functions_are_opened_is_never_called() -> None:
+    recorder = Recorder(root.__code__, list, lambda: (3, "head"))
+    rung: list[int] = []
+    watching = Watching(recorder, 0.001)
+    with watching.opening():
+        signal.signal(signal.SIGALRM, lambda number, frame: rung.append(number))
+        time.sleep(0.02)
+    opened = recorder.profile.samples
+    time.sleep(0.02)
+    watching.end()
+    assert rung == []
+    assert 0 < opened < recorder.profile.samples
+
+
+@pytest.mark.usefixtures("free_timer")
+def test_a_task_that_had_a_timeout_of_its_own_is_not_disturbed_again() -> None:
+    """Samples are lost for once; from the next task on a thread looks."""
+    recorder = Recorder(root.__code__, list, lambda: (3, "head"))
+    watching = Watching(recorder, 10.0)
+    before = signal.signal(signal.SIGALRM, lambda number, frame: None)
+    signal.alarm(5)
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+    watching.end()
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert not timer.can_watch_here()
+
+
+@pytest.mark.usefixtures("free_timer")
+def test_a_timer_that_is_stopped_by_another_thread() -> None:
+    recorder = Recorder(root.__code__, list, lambda: (3, "head"))
+    errors: list[BaseException] = []
+    watching = Watching(recorder, 10.0)
+
+    def stopped() -> None:
+        try:
+            watching.end()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=stopped)
+    thread.start()
+    thread.join()
+    assert not errors
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert timer.can_watch_here()
+
+
+@pytest.mark.usefixtures("free_timer")
+def test_a_signal_that_is_in_use_stays_as_it_is() -> None:
+    rung: list[int] = []
+
+    def alarm(number: int, frame: Any) -> None:
+        rung.append(number)
+
+    signal.signal(signal.SIGALRM, alarm)
+    try:
+        recorder = Recorder(root.__code__, list, lambda: (3, "head"))
+        watching = Watching(recorder, 0.001)
+        assert signal.getsignal(signal.SIGALRM) is alarm
+        signal.setitimer(signal.ITIMER_REAL, 0.005)
+        time.sleep(0.05)
+        watching.end()
+        assert signal.getsignal(signal.SIGALRM) is alarm
+        assert len(rung) == 1
+    finally:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    assert recorder.profile.samples
 
 
 def test_a_forked_process_has_a_sampler_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The thread that looks at profiled tasks of this process now and then.
+"""The thread that looks at profiled tasks of this process now and then, where no timer can.
 
 It needs the interpreter's lock to look, so a task is found where it gave the lock away. It would do
 that by itself wherever it waits for something, and for 5 ms nowhere else, which makes waiting look
