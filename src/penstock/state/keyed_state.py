@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from xxhash import xxh3_64_intdigest
 
+from penstock.common.parts import in_parts
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
@@ -248,9 +248,7 @@ class KeyedState:
 
     def in_parts(self, entries: Iterable[Entry]) -> Iterator[list[Entry]]:
         """Entries, so many at a time: as bytes they take several times the memory of the values."""
-        left = iter(entries)
-        while part := list(islice(left, max(self._keep, _LEAST_AT_ONCE))):
-            yield part
+        return in_parts(entries, max(self._keep, _LEAST_AT_ONCE))
 
     def spill(self) -> Iterator[list[Entry]]:
         """Make room. If it is the changes that are too many: those so far in parts, which are read

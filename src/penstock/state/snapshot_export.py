@@ -6,14 +6,14 @@ The columns are those of `snapshot_columns`; written batch by batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from penstock.common.parts import in_parts
 from penstock.errors import InvalidArgumentError
 from penstock.state.snapshot_columns import RowColumns, columns_of
 from penstock.state.snapshot_reader import rows_of
@@ -60,15 +60,10 @@ def export(
 
 def _write(rows: Iterable[StateRow], columns: RowColumns, writer: _Writer) -> int:
     written = 0
-    for batch in _batches(iter(rows)):
+    for batch in in_parts(rows, _BATCH):
         writer.write_batch(columns.batch(batch))
         written += len(batch)
     return written
-
-
-def _batches(rows: Iterator[StateRow]) -> Iterator[list[StateRow]]:
-    while batch := list(islice(rows, _BATCH)):
-        yield batch
 
 
 class _JsonLines:

@@ -6,13 +6,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.common.parts import in_parts
 from penstock.common.types import Row
 from penstock.state.snapshot_columns import RowColumns, keyed_columns
 from penstock.state.snapshot_reader import subtask_files
@@ -107,7 +107,7 @@ class Reading:
                 part = self.parts[number]
                 entries = live_entries(fs, root, part.files, part.key_groups, only)
                 rows = map(self._row, self.layout.rows(entries, self.open_pickles))
-                while some := list(islice(rows, _BATCH)):
+                for some in in_parts(rows, _BATCH):
                     yield self._batch(columns, schema, some)
 
     def _row(self, found: tuple[Place, StateRow]) -> StateRow:

@@ -3,9 +3,9 @@ are merged into what a window holds. State is the same as of windows that take r
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.parts import in_parts
 from penstock.runtime.operators.base import OperatorHost
 from penstock.runtime.operators.windows.aligned import AlignedWindows
 from penstock.runtime.operators.windows.sliced import SlicedWindows
@@ -54,8 +54,7 @@ class CombinedAligned(AlignedWindows):
     def _merge_waiting(self) -> None:
         if not self._waiting:
             return
-        rows = self._merged(self._waiting)
-        while part := list(islice(rows, _AT_ONCE)):
+        for part in in_parts(self._merged(self._waiting), _AT_ONCE):
             self._add_rows(part)
             self._host.make_room()
         self._waiting.clear()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.parts import in_parts
 from penstock.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -173,8 +173,7 @@ def _at_once(
     """The same results, for which accumulators are evaluated many at a time."""
 
     def evaluated(contents: Contents) -> Iterator[tuple[Any, Any]]:
-        all_of_it = iter(contents)
-        while part := list(islice(all_of_it, _AT_ONCE)):
+        for part in in_parts(contents, _AT_ONCE):
             keys, accumulators = zip(*part, strict=True)
             yield from zip(keys, zip(combine.get_results(accumulators), strict=True), strict=True)
 
