@@ -111,6 +111,12 @@ class StateBase:
     def group_of(self, key_bytes: bytes) -> int:
         return key_group_of(key_bytes, self._max_parallelism)
 
+    def value(self, state: str, key: Any, namespace: bytes = b"") -> bytes | None:
+        """The only value under a key; in few steps, since every key of a large state is read."""
+        key_group, key_bytes = self.locate(key)
+        packed = pack_key(key_group, state_id(self.operator, state), key_bytes, namespace)
+        return self.spill.get(packed, self.store) if self.spill else self.store.get(packed)
+
     def get(self, address: Address, map_key: bytes = b"") -> bytes | None:
         return self.spill.get(address.prefix() + map_key, self.store)
 

@@ -10,7 +10,8 @@ UPPER_BOUND = 32768
 
 def key_group_of(key_bytes: bytes, max_parallelism: int) -> int:
     """The group of an encoded key: the same on every machine and Python version."""
-    return int(xxh3_64_intdigest(key_bytes) % max_parallelism)
+    group: int = xxh3_64_intdigest(key_bytes) % max_parallelism
+    return group
 
 
 def subtask_of(key_group: int, max_parallelism: int, parallelism: int) -> int:

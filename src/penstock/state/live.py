@@ -92,7 +92,7 @@ class LiveTable:
 
     def load(self, key: Any) -> Any:
         """The acknowledged value of a key that is not live yet; it then is."""
-        raw = self.base.get(self.base.address(self.name, key))
+        raw = self.base.value(self.name, key)
         value = None if raw is None else load_value(self.name, self.loads, raw)
         self.settled[key] = value
         return value

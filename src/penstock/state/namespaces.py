@@ -35,6 +35,9 @@ class NamespacedBase:
     def entry(self, state: str, key: tuple[Any, bytes], value: bytes | None) -> Entry:
         return self._base.entry(state, key[0], value, key[1])
 
+    def value(self, state: str, key: tuple[Any, bytes]) -> bytes | None:
+        return self._base.value(state, *key)
+
     def get(self, address: Address, map_key: bytes = b"") -> bytes | None:
         return self._base.get(address, map_key)
 
