@@ -57,6 +57,33 @@ def lines_of(path: Path, every: int | None = None) -> FileSource:
 # Order
 
 
+@pytest.mark.parametrize("parallelism", ["1", "2"])
+def test_files_in_the_order_of_time_before_another_source(
+    make_env: Any, tmp_path: Path, parallelism: str
+) -> None:
+    """None of their records is late, though a later strategy knows no files: they are of all
+    sizes, and each is read after those before it."""
+    sizes = [2, 30, 1, 40, 3, 20]
+    for number, lines in enumerate(sizes):
+        times = range(number * 100, number * 100 + lines)
+        (tmp_path / f"{number}").write_text("".join(f"{time}\n" for time in times))
+    lines_in = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path))
+    live = ScriptedSource({"x": [["1000"], ["1001"]], "y": [["1000"]]})
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda line, _: int(line)
+    )
+    settings = {"penstock.source.max-records-per-epoch": "10", "parallelism.default": parallelism}
+    env = make_env(settings)
+    stream = env.from_source(in_turn(lines_in.in_time_order().build(), live))
+    found = stream.assign_timestamps_and_watermarks(strategy).process(Lateness())
+    assert list(found.execute_and_collect()) == [False] * (sum(sizes) + 3)
+
+
+class Lateness(ProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield ctx.timer_service().current_watermark() >= ctx.timestamp()
+
+
 def test_each_to_its_end_before_the_next(make_env: Any, tmp_path: Path) -> None:
     """Sources of all kinds, with fewer and more splits than there are subtasks, in many epochs."""
     (tmp_path / "lines").write_text("201\n202\n")

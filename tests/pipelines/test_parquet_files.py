@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.common import Duration, Types, WatermarkStrategy
+from penstock.common import Duration, Time, Types, WatermarkStrategy
 from penstock.datastream import DataStream, StreamExecutionEnvironment
 from penstock.datastream.connectors import _file_source
 from penstock.datastream.connectors.file_system import FileSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat, ParquetRecords
+from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import FileAccessError, UserFunctionError
 
 locally = pytest.mark.parametrize("executor", ["local"], indirect=True)
@@ -133,6 +134,40 @@ def test_an_epoch_has_its_records_from_as_many_files_as_it_takes(
     found = env.from_source(records_of(folder, record_type=tuple)).execute_and_collect()
     assert len(list(found)) == 20 * rows
     assert [records for records in read if records] == [20 * rows // epochs] * epochs
+
+
+@pytest.mark.parametrize("place", ["source", "later"])
+@pytest.mark.parametrize("parallelism", ["1", "2"])
+def test_windows_over_files_in_the_order_of_time(
+    make_env: Any, folder: Path, place: str, parallelism: str
+) -> None:
+    """They are of all sizes, and end one after the other: in each epoch some, and none is late."""
+    sizes = [1, 40, 3, 80, 2, 60, 5, 100, 4, 20]
+    for number, rows in enumerate(sizes):
+        put(folder / f"{number}", {"time": [number * 1000 + row for row in range(rows)]})
+    files = FileSource.for_bulk_file_format(ParquetRecords(record_type=tuple), str(folder))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda record, _: record[0]
+    )
+    env = make_env(
+        {"parallelism.default": parallelism, "penstock.source.max-records-per-epoch": "50"}
+    )
+    stream = env.from_source(
+        files.in_time_order().build(), strategy if place == "source" else None, "files"
+    )
+    if place == "later":
+        stream = stream.assign_timestamps_and_watermarks(strategy)
+    counts = (
+        stream.map(lambda record: (record[0] // 1000, 1))
+        .key_by(lambda pair: pair[0])
+        .window(TumblingEventTimeWindows.of(Time.seconds(1)))
+        .reduce(lambda one, other: (one[0], one[1] + other[1]))
+        .uid("windows")
+    )
+    told: list[int] = []
+    env.add_epoch_listener(lambda report: told.append(report.records_out.get("windows", 0)))
+    assert sorted(counts.execute_and_collect()) == list(enumerate(sizes))
+    assert max(told) <= 5, "they did not wait for the last file"
 
 
 @locally

@@ -179,6 +179,116 @@ def test_a_later_assigner_goes_on_where_the_slowest_was(
     assert [met for _, met in second] == goes_on
 
 
+class InOrder(ScriptedSource):
+    """Each split goes on where the one before it ended."""
+
+    def in_order(self, split: Any) -> bool:
+        return True
+
+
+ONE_AFTER_THE_OTHER = {
+    "a": [[("a", 10)], [("a", 20)]],
+    "b": [[("b", 30)], [("b", 40)]],
+    "c": [[("c", 50)], [("c", 60)]],
+}
+
+
+def in_order(env: Any, splits: dict[str, Any] = ONE_AFTER_THE_OTHER) -> Any:
+    stream = env.from_source(InOrder(splits), STRATEGY, "splits").uid("source")
+    return stream.global_().process(Shown()).uid("shown")
+
+
+def test_of_splits_in_order_those_that_wait_do_not_hold_time_back(make_env: Any) -> None:
+    """Only one is read at a time, and time stays where it ended until the next has records."""
+    shown = in_order(make_env({"parallelism.default": "1", **AT_ENDS}))
+    assert list(shown.execute_and_collect()) == [
+        (("a", 10), MIN),
+        (("a", 20), 9),
+        (("b", 30), 19),
+        (("b", 40), 29),
+        (("c", 50), 39),
+        (("c", 60), 49),
+    ]
+
+
+def test_splits_in_order_of_several_subtasks(make_env: Any) -> None:
+    """One reads a, then c, the other b: the slower one decides."""
+    shown = in_order(make_env({"parallelism.default": "2", **AT_ENDS}))
+    met = dict(shown.execute_and_collect())
+    assert [met["a", 10], met["b", 30], met["a", 20], met["b", 40]] == [MIN, MIN, 9, 9]
+    assert [met["c", 50], met["c", 60]] == [9, 49]
+
+
+EQUALLY_FAR = {
+    "a": [[("a", 10)], [("a", 20)], [("a", 25)]],
+    "b": [[("b", 30)], [FAIL, ("b", 40)], [("b", 45)]],
+    "c": [[("c", 50)], [("c", 60)]],
+    "d": [[("d", 70)], [("d", 80)]],
+}
+# Of two subtasks one has begun e when the other still is in b, and has d before it.
+ONE_AHEAD = {
+    "a": [[("a", 10)]],
+    "b": [[("b", 20)], [("b", 21)], [("b", 22)], [("b", 23)], [FAIL, ("b", 24)], [("b", 25)]],
+    "c": [[("c", 30)]],
+    "d": [[("d", 40)], [("d", 41)]],
+    "e": [[("e", n)] for n in range(50, 59)],
+    "f": [[("f", 70)], [("f", 71)]],
+}
+
+
+@pytest.mark.parametrize("splits", [EQUALLY_FAR, ONE_AHEAD], ids=["equally far", "one ahead"])
+@pytest.mark.parametrize(("before", "after"), [("1", "1"), ("1", "2"), ("2", "2"), ("2", "1")])
+def test_splits_in_order_through_a_failure(
+    restartable_env: Any,
+    collect_until_error: Any,
+    before: str,
+    after: str,
+    splits: dict[str, Any],
+) -> None:
+    """None that was read is late afterwards, whoever reads on, and those that wait still do."""
+    env = restartable_env({"parallelism.default": before, **AT_ENDS})
+    first, error = collect_until_error(in_order(env, splits))
+    assert "says FAIL" in str(error)
+    env = restartable_env({"parallelism.default": after, **AT_ENDS})
+    second = list(in_order(env, splits).execute_and_collect())
+    records = sorted(record for epochs in splits.values() for e in epochs for record in e[-1:])
+    assert sorted(record for record, _ in first + second) == records
+    assert all(met < time for (_, time), met in first + second)
+    # Windows that end before the last split have ended before it was read.
+    assert max(met for _, met in second) >= 49
+
+
+@pytest.mark.parametrize("ahead", [10, 1])
+def test_splits_in_order_that_end_with_epochs_are_aligned(make_env: Any, ahead: int) -> None:
+    """Between two of them there is none to go by. Whether they are ahead or the others are."""
+    times = range(10, 90, 10)
+    ordered = {f"o{n}": [[("o", n * ahead)]] for n in times}
+    other = {"s": [[("s", n * 10 // ahead)] for n in times]}
+    drift, often = Duration.of_millis(30), Duration.of_seconds(1)
+    strategy = STRATEGY.with_watermark_alignment("both", drift, often)
+    settings = {"penstock.source.max-records-per-epoch": "1", "parallelism.default": "1"}
+    env = make_env({**settings, **AT_ENDS})
+    stream = env.from_source(InOrder(ordered), strategy, "ordered")
+    stream = stream.union(env.from_source(ScriptedSource(other), strategy, "other"))
+    found = [record for record, _ in stream.global_().process(Shown()).execute_and_collect()]
+    fast, slow = ("o", "s") if ahead == 10 else ("s", "o")
+    assert found.index((fast, 300)) > found.index((slow, 60))
+
+
+def test_splits_in_order_that_are_aligned(make_env: Any) -> None:
+    """One that must wait for another source is not passed by the next."""
+    fast = {"a": [[("a", 100)], [("a", 200)]], "b": [[("b", 300)]]}
+    slow = {"s": [[("s", n)] for n in range(10, 60, 10)]}
+    drift, often = Duration.of_millis(30), Duration.of_seconds(1)
+    strategy = STRATEGY.with_watermark_alignment("both", drift, often)
+    env = make_env({"parallelism.default": "1", **AT_ENDS})
+    ahead = env.from_source(InOrder(fast), strategy, "fast")
+    stream = ahead.union(env.from_source(ScriptedSource(slow), strategy, "slow"))
+    found = [record for record, _ in stream.global_().process(Shown()).execute_and_collect()]
+    assert [record for record in found if record[0] != "s"] == [("a", 100), ("a", 200), ("b", 300)]
+    assert found.index(("a", 200)) > found.index(("s", 40))
+
+
 def test_operators_of_the_sources_chain_know_where_time_was(
     restartable_env: Any, collect_until_error: Any
 ) -> None:

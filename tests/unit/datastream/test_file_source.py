@@ -5,7 +5,9 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import pickle
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,17 @@ import pytest
 
 from penstock.common import Duration
 from penstock.datastream.connectors import _file_source, _text_format
-from penstock.datastream.connectors.base import Boundedness, InitContext, Source, Split
+from penstock.datastream.connectors.base import (
+    Boundedness,
+    InitContext,
+    Source,
+    Split,
+    StartFrom,
+)
 from penstock.datastream.connectors.file_system import (
     BulkFormat,
     FileEnumeratorProvider,
+    FileOrder,
     FileSource,
     FileSourceBuilder,
     FileSplitAssignerProvider,
@@ -214,6 +223,36 @@ def test_what_is_read_after_a_restart(tmp_path: Path) -> None:
         resumed(lines_of(other))
 
 
+def test_files_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """Numbers in them are numbers, directories and several paths do not matter, nor do sizes."""
+    names = ["2026-11-02/log-9", "2026-11-02/log-10", "2026-11-03/log-1", "later/log-2"]
+    for size, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x\n" * (size + 1))
+    paths = [tmp_path / "later", tmp_path / "2026-11-03", tmp_path / "2026-11-02"]
+    source = lines_of(*paths).in_time_order().build()
+    assert all(map(source.in_order, source.create_splits(2)))
+    assert not any(map(lines_of(tmp_path).build().in_order, source.create_splits(2)))
+    found = [split.data.path for split in source.create_splits(2)]
+    assert found == [str(tmp_path / name) for name in names]
+
+
+@pytest.mark.usefixtures("small_ranges")
+def test_files_in_the_order_of_their_changes(tmp_path: Path) -> None:
+    for name, changed in {"a": 30, "b": 10, "c": 20, "d": 10}.items():
+        (tmp_path / name).write_text("line\n" * 10)
+        os.utime(tmp_path / name, (changed, changed))
+    source = lines_of(tmp_path).in_time_order(FileOrder.MODIFIED).build()
+    splits = source.create_splits(8)
+    order = [(Path(split.data.path).name, split.data.start) for split in splits]
+    assert list(dict.fromkeys(name for name, _ in order)) == ["b", "d", "c", "a"]
+    assert len(order) > 4, "parts of a file follow each other"
+    assert all(x[1] < y[1] for x, y in pairwise(order) if x[0] == y[0])
+    since = source.starting_at(StartFrom.timestamp(15_000))
+    assert all(map(since.in_order, since.create_splits(1)))
+    assert [Path(s.data.path).name for s in since.create_splits(1)] == ["c", "a"]
+
+
 def test_refusals(tmp_path: Path) -> None:
     lines = StreamFormat.text_line_format()
     with pytest.raises(InvalidArgumentError, match="at least one path"):
@@ -231,6 +270,8 @@ def test_refusals(tmp_path: Path) -> None:
         builder.monitor_continuously(Duration.of_millis(0))
     with pytest.raises(InvalidArgumentError, match="a FileEnumeratorProvider"):
         builder.set_file_enumerator("x")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="by must be a FileOrder"):
+        builder.in_time_order("name")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="a FileSplitAssignerProvider"):
         builder.set_split_assigner("x")  # type: ignore[arg-type]
     builder.set_split_assigner(FileSplitAssignerProvider.locality_aware_split_assigner())

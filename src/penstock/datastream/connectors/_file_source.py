@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 from typing import Any
 
 from penstock.common.local_paths import local_path
@@ -27,6 +29,7 @@ from penstock.errors import (
 __all__ = [
     "BulkFormat",
     "FileEnumeratorProvider",
+    "FileOrder",
     "FileSource",
     "FileSourceBuilder",
     "FileSplitAssignerProvider",
@@ -69,13 +72,32 @@ class FileSplitAssignerProvider:
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
-        """Accepted and without effect: parts are dealt out evenly, largest first."""
+        """Accepted and without effect: parts are dealt out evenly."""
         return _Assigner()
 
 
 class _Assigner(FileSplitAssignerProvider):
     def __init__(self) -> None:
         pass
+
+
+class FileOrder(Enum):
+    """By what files are ordered."""
+
+    NAME = "name"
+    """By their paths, in which numbers count as such: ``log-9`` is before ``log-10``."""
+    MODIFIED = "modified"
+    """By when they were last changed, those of the same millisecond by name."""
+
+
+def _by_name(path: str) -> list[Any]:
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path)]
+
+
+_SORTED_BY: dict[FileOrder, Callable[[InputFile], Any]] = {
+    FileOrder.NAME: lambda file: _by_name(file.path),
+    FileOrder.MODIFIED: lambda file: (file.modified, _by_name(file.path)),
+}
 
 
 class FileSource(Source):
@@ -91,8 +113,10 @@ class FileSource(Source):
         interval: float | None,
         in_parts: bool,
         modified_since: int = 0,
+        order: FileOrder | None = None,
     ) -> None:
         self._modified_since = modified_since
+        self._order = order
         self._format = file_format
         self._paths = paths
         self._interval = interval
@@ -130,6 +154,9 @@ class FileSource(Source):
     def splits_at_once(self) -> int | None:
         return self._format.files_at_once
 
+    def in_order(self, split: Split) -> bool:
+        return self._order is not None
+
     def create_splits(self, parallelism: int) -> list[Split]:
         return self._splits(self._files(), parallelism)
 
@@ -160,7 +187,7 @@ class FileSource(Source):
                 start, "give a time: files that were changed since are read from their beginning"
             )
         return FileSource(
-            self._format, self._paths, self._interval, self._in_parts, start.at_millis
+            self._format, self._paths, self._interval, self._in_parts, start.at_millis, self._order
         )
 
     def create_reader(self, context: InitContext) -> SourceReader:
@@ -178,12 +205,16 @@ class FileSource(Source):
         return found
 
     def _splits(self, files: list[tuple[str, InputFile]], parallelism: int) -> list[Split]:
+        if self._order is not None:
+            sorted_by = _SORTED_BY[self._order]
+            files = sorted(files, key=lambda found: sorted_by(found[1]))
         total = sum(file.size for _, file in files)
         largest = max(_SMALLEST_RANGE, -(-total // parallelism))
         cut = largest if self._in_parts else None
         parts = [found for root, file in files for found in self._format.parts(root, file, cut)]
-        # Subtasks take turns, so the large ones come first, lest one subtask get them all.
-        parts.sort(key=lambda part: -part[1])
+        if self._order is None:
+            # Subtasks take turns, so the large ones come first, lest one subtask get them all.
+            parts.sort(key=lambda part: -part[1])
         return [
             Split(part.path if part.start == 0 else f"{part.path}@{part.start}", part)
             for part, _ in parts
@@ -200,6 +231,7 @@ class FileSourceBuilder:
         self._paths = tuple(dict.fromkeys(local_path(path, "source of files") for path in paths))
         self._interval: float | None = None
         self._in_parts = True
+        self._order: FileOrder | None = None
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
         """Never end: look for new files at this interval."""
@@ -214,6 +246,18 @@ class FileSourceBuilder:
     def process_static_file_set(self) -> FileSourceBuilder:
         """Read the files that are there when the job first starts, then end. The default."""
         self._interval = None
+        return self
+
+    def in_time_order(self, by: FileOrder = FileOrder.NAME) -> FileSourceBuilder:
+        """In event time every file continues those before it.
+
+        A subtask then reads its files in this order, one after the other, and those that wait do
+        not hold time back: windows end, and their state goes, while older files than the last are
+        read. If it is not so, records of a file are late by as much as it is out of order.
+        """
+        if not isinstance(by, FileOrder):
+            raise InvalidArgumentError.of("by", "a FileOrder", by)
+        self._order = by
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
@@ -232,4 +276,6 @@ class FileSourceBuilder:
         return self
 
     def build(self) -> FileSource:
-        return FileSource(self._format, self._paths, self._interval, self._in_parts)
+        return FileSource(
+            self._format, self._paths, self._interval, self._in_parts, order=self._order
+        )

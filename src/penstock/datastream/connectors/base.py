@@ -165,6 +165,15 @@ class Source(ABC):
         """
         return None
 
+    def in_order(self, split: Split) -> bool:
+        """Whether the records of this split are later than those of all splits before it.
+
+        If so, a subtask reads it after those, and until its turn has come it does not hold event
+        time back. Else it does: there might be anything in it. To be the same for all splits that
+        there are at a time, but for those that have been read.
+        """
+        return False
+
     @property
     def discovery_interval(self) -> float | None:
         """For a source that never ends: after how many seconds to look for further splits.

@@ -15,6 +15,7 @@ from penstock.datastream.connectors._file_sink_settings import (
 from penstock.datastream.connectors._file_source import (
     BulkFormat,
     FileEnumeratorProvider,
+    FileOrder,
     FileSource,
     FileSourceBuilder,
     FileSplitAssignerProvider,
@@ -28,6 +29,7 @@ __all__ = [
     "FileCompactStrategy",
     "FileCompactor",
     "FileEnumeratorProvider",
+    "FileOrder",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",

@@ -82,6 +82,10 @@ class HybridSource(Source):
         known = [source.splits_at_once for source in self._sources]
         return min((most for most in known if most is not None), default=None)
 
+    def in_order(self, split: Split) -> bool:
+        part: _Part = split.data
+        return part.split is not None and self._sources[part.turn].in_order(part.split)
+
     @property
     def discovery_interval(self) -> float | None:
         return self._sources[-1].discovery_interval

@@ -59,7 +59,7 @@ class OpenPythonSource(OpenOperator):
     def __init__(self, described: PythonSource, host: OperatorHost) -> None:
         self._reader = described.source.create_reader(host.init_context())
         host.checkpoints.enlist(self._reader)
-        self._at_once = described.source.splits_at_once
+        self._source = described.source
         self._scope = host.scope
         kind, assigned = described.record_type, described.time
         self._convert = None if kind is None else kind.converter()
@@ -93,20 +93,28 @@ class OpenPythonSource(OpenOperator):
         began = time.monotonic()
         self.cut_off = False
         unfinished = [split for split in splits if not split.finished]
-        self._begin([split.split.split_id for split in unfinished])
+        in_order = bool(unfinished) and all(self._source.in_order(s.split) for s in unfinished)
+        at_once = 1 if in_order else self._source.splits_at_once
+        self._begin([split.split.split_id for split in unfinished], in_order)
         ready = [split for split in unfinished if not self._must_wait(split.split.split_id)]
-        sharing = max(1, min(len(ready), self._at_once or len(ready)))
+        sharing = max(1, min(len(ready), at_once or len(ready)))
         share = max(1, most // sharing)
+        worth_beginning = share if sharing > 1 else 1
         for number, start in enumerate(ready, 1):
-            if number > sharing and (most < share or time.monotonic() > began + seconds):
-                return
             at, left = start, share
+            if number > sharing:
+                if most < worth_beginning or time.monotonic() > began + seconds:
+                    self.cut_off = True
+                    return
+                left = min(share, most)
+            if self._time is not None:
+                self._time.turn_to(at.split.split_id)
             deadline = began + seconds * min(number / sharing, 1)
             while left > 0 and not at.finished:
                 result = self._reader.read(at.split, at.position, min(left, _CHUNK))
                 found = len(result.records) if result.count is None else result.count
                 if not skip and found:
-                    self._emit(at.split.split_id, result)
+                    self._emit(result)
                 at = SplitPosition(at.split, result.position, result.finished)
                 left -= found
                 most -= found
@@ -118,6 +126,8 @@ class OpenPythonSource(OpenOperator):
                 if time.monotonic() > deadline:
                     left = 0
             self.cut_off = self.cut_off or (left <= 0 and not at.finished)
+            if in_order and not at.finished:
+                return
 
     def read_all(
         self, splits: list[SplitPosition], skip: bool, count: Callable[[int], None]
@@ -139,25 +149,23 @@ class OpenPythonSource(OpenOperator):
             if not found:
                 time.sleep(_WAIT_SECONDS)
 
-    def _begin(self, unfinished: list[str]) -> None:
+    def _begin(self, unfinished: list[str], in_order: bool) -> None:
         self._unfinished = set(unfinished)
         in_turn = self._uid in self._order().more_to_come
         self._more_to_come = self._discovers or in_turn
         if self._time is not None:
-            self._time.begin(unfinished, self._more_to_come, in_turn)
+            self._time.begin(unfinished, in_order, self._more_to_come, in_turn)
 
     def _must_wait(self, split: str) -> bool:
         return self._time is not None and self._time.must_wait(split)
 
-    def _emit(self, split: str, result: ReadResult) -> None:
+    def _emit(self, result: ReadResult) -> None:
         self._scope.timestamp = None
         records: Iterable[Any] = result.records
         if self._convert is not None:
             records = map(self._convert, records)
         if result.timestamps is not None:
             records = stamped(result.timestamps, records, self._scope)
-        if self._time is not None:
-            self._time.turn_to(split)
         self._run(records)
 
     def _note(self, at: SplitPosition) -> None:
