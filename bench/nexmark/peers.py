@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +126,7 @@ _RATES = {
 }
 """Events a second. Of PyFlink more than it manages: windows last two files, and the clock runs from
 one answer to another."""
-_FASTER_THAN = tuple(
-    Wanted(peer, 1) for peer in _RATES if peer not in (who.BARE, who.PENSTOCK, who.SPARK_SQL)
-)
+_PEERS = (*_PYFLINK, who.BYTEWAX_1, who.BYTEWAX_2)
 
 
 _ABSENT = {
@@ -146,19 +143,26 @@ def _program(
     tumbling: bool = False,
     pyflink: float = 1,
     columnar: bool = False,
+    by_tasks: bool = False,
     batch: int = 1,
 ) -> Program:
     """Answers come out when time is as far behind their window's end as is waited for late events.
     Windows of 10 s that do not slide end with every other file, those that slide in between.
 
     `quicker` and `pyflink` are factors of the rates. `columnar`: it is also written in Columns, and
-    that is what is compared.
+    that is what is compared. `by_tasks`: it also runs with files read by tasks. Not if there are
+    two streams: each is then read at its own pace, one of them far ahead.
     """
-    calls, rates, goals = _calls(query), _RATES, _FASTER_THAN
+    calls, rates = _calls(query), _RATES
+    ours: tuple[str, ...] = (who.PENSTOCK,)
+    if by_tasks:
+        calls = {**calls, who.PENSTOCK_FILES: f"{_ENGINES}.penstock_files:run"}
+        rates = {**rates, who.PENSTOCK_FILES: 400_000}
+        ours = (*ours, who.PENSTOCK_FILES)
     if columnar:
         calls = {**calls, who.PENSTOCK_COLUMNAR: f"{_CONTENDERS}.penstock_columns:{query}"}
         rates = {**rates, who.PENSTOCK_COLUMNAR: 600_000}
-        goals = tuple(replace(goal, of=who.PENSTOCK_COLUMNAR) for goal in goals)
+        ours = (who.PENSTOCK_COLUMNAR,)
     return Program(
         f"nexmark_{query}",
         f"NEXMark {query}, {title}",
@@ -170,7 +174,7 @@ def _program(
             for name, rate in rates.items()
         },
         _order(query, streams),
-        goals,
+        tuple(Wanted(peer, 1, of) for of in ours for peer in _PEERS),
         back_millis=0 if tumbling else OUT_OF_ORDER_MILLIS,
         lag_millis=OUT_OF_ORDER_MILLIS,
         absent=_ABSENT,
@@ -191,6 +195,7 @@ PROGRAMS = [
         "highest bid: tumbling windows",
         {"bids": ("auction", "bidder", "price", "date_time")},
         tumbling=True,
+        by_tasks=True,
     ),
     _program(
         "q8",
@@ -206,5 +211,6 @@ PROGRAMS = [
         "user sessions: session windows",
         {"bids": ("bidder", "date_time")},
         pyflink=0.25,  # a bid merges windows
+        by_tasks=True,
     ),
 ]

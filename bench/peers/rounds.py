@@ -101,8 +101,11 @@ def _measure_one(program: Program, contender: Contender, into: Measured, smoke: 
     except (ContenderFailed, NotInstalled, WrongAnswers) as error:
         into.problem = f"{type(error).__name__}: {error}"
         return
-    into.rows = result.get("rows") or _rows(program, contender, size, scale)
-    if result["seconds"] is None:
+    if "share" in result:
+        into.rows = round(result["share"] * _rows_in(program, size.files, scale))
+    else:
+        into.rows = _rows(program, contender, size, scale)
+    if not result["seconds"] or not into.rows:
         into.problem = "no answer came behind the mark"
         return
     into.rates.append(into.rows / result["seconds"])

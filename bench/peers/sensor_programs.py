@@ -137,8 +137,8 @@ _TUMBLING = Program(
     "tumbling windows of 5 s, count and average by a Python function",
     _readings(inputs.STEADY),
     _direct(lambda columns: expected.windows(columns, SIZE_MILLIS, SIZE_MILLIS)),
-    _calls("bare_windows:tumbling"),
-    _sized(500_000, 250_000, 50_000, 8_000),
+    {**_calls("bare_windows:tumbling"), **_FILES},
+    {**_sized(500_000, 250_000, 50_000, 8_000), who.PENSTOCK_FILES: 400_000},
     _order("programs:tumbling", "digest_of"),
     (
         Wanted(who.PYFLINK_THREAD, 15),

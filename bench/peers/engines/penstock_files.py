@@ -1,7 +1,7 @@
 """Penstock as in `penstock_job`, but its tasks read the files themselves, as its Python peers do.
 
-How much an epoch reads is up to Penstock, so the mark is the commit of the first epoch by which all
-cold rows have been read, and the rows behind it are told.
+How much an epoch reads is up to Penstock, so the mark is the commit of the first epoch by which as
+many rows have been read as are cold, and it is told which share of all came behind it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,24 @@ def run(params: Params) -> Result:
     rows = {}
     for stream in params["inputs"]:
         paths = [str(path) for path in paths_in(params, stream)]
-        source = FileSource.for_bulk_file_format(ParquetRecords(record_type=tuple), *paths).build()
-        rows[stream] = env.from_source(source, WatermarkStrategy.no_watermarks(), stream)
+        files = FileSource.for_bulk_file_format(ParquetRecords(record_type=tuple), *paths)
+        source = files.in_time_order().build()
+        timeless = WatermarkStrategy.no_watermarks()
+        rows[stream] = env.from_source(source, timeless, stream).uid(_uid(stream))
     ends = executed(env, called(params["flink"])(rows), params)
-    # A source has the most records of all operators: nothing here makes several out of one.
-    read = list(accumulate(max(report.records_in.values(), default=0) for _, report in ends))
+    uids = [_uid(stream) for stream in params["inputs"]]
+    read = list(accumulate(sum(r.records_in.get(uid, 0) for uid in uids) for _, r in ends))
     cold = sum(_rows_in(params, stream) for stream in params["inputs"])
     mark = next(number for number, so_far in enumerate(read) if so_far >= cold)
     return {
         **told([report for _, report in ends]),
         "seconds": ends[-1][0] - ends[mark][0],
-        "rows": read[-1] - read[mark],
+        "share": 1 - read[mark] / read[-1],
     }
+
+
+def _uid(stream: str) -> str:
+    return f"rows-{stream}"
 
 
 def _rows_in(params: Params, stream: str) -> int:
