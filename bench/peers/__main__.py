@@ -46,7 +46,11 @@ def main(arguments: list[str] | None = None) -> int:
     programs = [known[name] for name in args.programs or known]
     names = args.contenders or list(CONTENDERS)
     about = {**machine.describe(), **_versions(console, names)}
-    size = "smoke: the rates mean nothing" if args.smoke else f"{args.rounds} rounds"
+    size = (
+        "smoke: the rates mean nothing"
+        if args.smoke
+        else f"{args.rounds} rounds{_shortened(args.share)}"
+    )
     rounds = 1 if args.smoke else args.rounds
     out = args.out or (_SMOKE if args.smoke else _RESULTS)
     sections = tables.earlier(out)
@@ -60,12 +64,16 @@ def main(arguments: list[str] | None = None) -> int:
     def say(text: str) -> None:
         console.print(text, style="dim", highlight=False)
 
-    found = measure(programs, names, rounds, args.smoke, say, save)
+    found = measure(programs, names, rounds, args.smoke, say, save, args.share)
     _show(console, programs, sections)
     console.print(f"\nwritten to {out}", highlight=False)
     return (
         1 if any(_failed(measured) for here in found.values() for measured in here.values()) else 0
     )
+
+
+def _shortened(share: float) -> str:
+    return "" if share == 1 else f" of {share:g} of the usual length"
 
 
 def _versions(console: Console, names: list[str]) -> dict[str, str]:
@@ -126,6 +134,12 @@ def _parser(programs: list[str]) -> argparse.ArgumentParser:
     parser.add_argument("--programs", nargs="+", choices=programs, help="all by default")
     parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), help="all by default")
     parser.add_argument("--rounds", type=int, default=3, help="of which medians are taken")
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=1.0,
+        help="of what is usually measured in a round (1.0: about 20 s for each contender)",
+    )
     parser.add_argument(
         "--smoke", action="store_true", help="hardly any input: only whether answers are right"
     )

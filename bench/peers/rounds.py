@@ -44,15 +44,20 @@ Found = dict[str, dict[str, Measured]]
 """Program → contender → what was measured."""
 
 
-def size_of(program: Program, contender: Contender, smoke: bool, scale: Scale) -> Size:
-    """So many files that a run takes about as long for the slow ones as for the quick ones."""
+def size_of(
+    program: Program, contender: Contender, smoke: bool, scale: Scale, share: float = 1
+) -> Size:
+    """So many files that a run takes about as long for the slow ones as for the quick ones.
+
+    `share`: of what is usually measured; warming up takes as long as ever.
+    """
     if smoke:
         return Size(2, 4)
     rate = program.rates[contender.name]
     step = contender.files_per_epoch * program.batch or 1
     return Size(
         _files(rate * contender.cold_seconds, step, scale),
-        _files(rate * contender.measured_seconds, step, scale),
+        _files(rate * contender.measured_seconds * share, step, scale),
     )
 
 
@@ -67,6 +72,7 @@ def measure(
     smoke: bool,
     say: Callable[[str], None],
     after_each: Callable[[Found], None],
+    share: float = 1,
 ) -> Found:
     """Contenders alternate within a round. Who failed once does not take part again."""
     names = list(contenders)
@@ -77,7 +83,7 @@ def measure(
             for name, measured in here.items():
                 if measured.problem is None:
                     say(f"{program.name}: {name} (round {number + 1} of {rounds})")
-                    _measure_one(program, CONTENDERS[name], measured, smoke)
+                    _measure_one(program, CONTENDERS[name], measured, smoke, share)
                     after_each(found)
     return found
 
@@ -90,9 +96,11 @@ def _entered(program: Program, names: list[str]) -> dict[str, Measured]:
     return entered
 
 
-def _measure_one(program: Program, contender: Contender, into: Measured, smoke: bool) -> None:
+def _measure_one(
+    program: Program, contender: Contender, into: Measured, smoke: bool, share: float
+) -> None:
     scale = SMALL if smoke else FULL
-    size = size_of(program, contender, smoke, scale)
+    size = size_of(program, contender, smoke, scale, share)
     try:
         python = python_of(contender.environment)
         order = _order(program, contender, size, smoke, scale)
