@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from penstock.errors import InvalidArgumentError, UnsupportedFeatureError, UserF
 from penstock.testing import ScriptedSource
 
 
-def running(env: StreamExecutionEnvironment, strategy: WatermarkStrategy, place: str) -> None:
+def running(
+    env: StreamExecutionEnvironment, strategy: WatermarkStrategy, place: str, records: Any = (1,)
+) -> None:
     if place == "source":
-        list(env.from_source(ScriptedSource([[1]]), strategy, "in").execute_and_collect())
+        list(env.from_source(ScriptedSource([list(records)]), strategy, "in").execute_and_collect())
     else:
-        stream = env.from_elements(1).map(lambda n: n)
+        stream = env.from_collection(list(records)).map(lambda n: n)
         list(stream.assign_timestamps_and_watermarks(strategy).execute_and_collect())
 
 
@@ -38,6 +41,26 @@ def test_a_timestamp_that_is_none(env: StreamExecutionEnvironment, stamp: Any, p
     message = WHERE[place] + "an int, in milliseconds"
     with pytest.raises(InvalidArgumentError, match=message):
         running(env, strategy, place)
+
+
+@everywhere
+@pytest.mark.parametrize(
+    ("field", "records", "message"),
+    [
+        ("at", [{"time": 5}], "there is no field 'at' .*its fields are 'time'"),
+        (2, [("a", 5)], "there is no position 2 .*it has 2 fields"),
+        ("at", [5], "there is no field 'at' .*at position 0"),
+        (1, [("a", "5")], "must be an int, in milliseconds, got str '5'"),
+        ("at", [{"at": dt.datetime(2026, 1, 2)}], r"in milliseconds \(of a datetime: "),
+        ("at", [{"at": 5}, {"at": 6}, {}], "there is no field 'at' .*it has no fields"),
+    ],
+)
+def test_a_field_that_is_no_timestamp(
+    env: StreamExecutionEnvironment, field: Any, records: Any, message: str, place: str
+) -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(field)
+    with pytest.raises(InvalidArgumentError, match=WHERE[place] + message):
+        running(env, strategy, place, records)
 
 
 @everywhere

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pipeline_records import Point, Reading
 
-from penstock.common import Duration, Types, WatermarkStrategy
+from penstock.common import Duration, Row, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.datastream import (
     KeyedProcessFunction,
@@ -55,6 +56,35 @@ def test_a_watermark_lags_the_newest_timestamp(make_env: Any) -> None:
         (("c", 300), 300, 79),
         (("d", 200), 200, 279),
     ]
+
+
+def test_a_timestamp_may_be_a_field(env: StreamExecutionEnvironment) -> None:
+    """Of records of any kind, also in one stream."""
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    records: dict[str | int, list[Any]] = {
+        "x": [{"x": 1}, Point(2, 0), Row(x=3), {"y": 0, "x": 4}],
+        1: [("a", 5), Point(0, 6), ["b", 7], Row("c", 8), Reading("d", 9)],
+        "f0": [(10, "e")],
+        0: [11],
+    }
+    first, *others = (
+        env.from_collection(of_field).assign_timestamps_and_watermarks(
+            strategy.with_timestamp_assigner(field)
+        )
+        for field, of_field in records.items()
+    )
+
+    found = [shown[:2] for shown in first.union(*others).process(Shown()).execute_and_collect()]
+
+    every = [record for of_field in records.values() for record in of_field]
+    assert sorted(found, key=lambda shown: shown[1]) == list(zip(every, range(1, 12), strict=True))
+
+
+def test_watermarks_follow_from_a_field(env: StreamExecutionEnvironment) -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
+    script = ScriptedSource([[{"at": 5}], [{"at": 8}], [{"at": 9}]])
+    stream = env.from_source(script, strategy, "r").global_().process(Shown())
+    assert [shown[1:] for shown in stream.execute_and_collect()] == [(5, MIN), (8, 4), (9, 7)]
 
 
 class AfterMarks(WatermarkGenerator):

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from penstock.common.time import Duration, Span, to_millis
+from penstock.common.types import Row
 from penstock.errors import InvalidArgumentError
 from penstock.refusals import refusing
 
@@ -93,6 +94,32 @@ class ColumnTime(TimestampAssigner):
         return record_timestamp
 
 
+@dataclass(frozen=True)
+class FieldTime(TimestampAssigner):
+    """Timestamps that are a field of the record, with the meaning that `key_by` gives to fields."""
+
+    field: str | int
+    """A name, or a position from 0 on."""
+
+    def __post_init__(self) -> None:
+        field = self.field
+        good = field != "" if isinstance(field, str) else isinstance(field, int) and field >= 0
+        if not good or isinstance(field, bool):
+            raise InvalidArgumentError.of("a field", "a position from 0 on or a name", field)
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """For calls by hand: the field of a dict, tuple, named tuple, list, Row or object.
+
+        Operators do not come here. They reach fields in all the ways that `key_by` knows.
+        """
+        field = self.field
+        if isinstance(value, tuple) and isinstance(field, str):
+            field = getattr(value, "_fields", ()).index(field)
+        by_item = isinstance(value, dict | tuple | list | Row)
+        found: int = value[field] if by_item else getattr(value, str(field))
+        return found
+
+
 def is_column(value: Any) -> bool:
     """Whether it is a Column of Spark's, which need not be installed."""
     return any(
@@ -149,10 +176,11 @@ class WatermarkStrategy:
         return WatermarkStrategy()
 
     def with_timestamp_assigner(
-        self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]
+        self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int] | str | int
     ) -> WatermarkStrategy:
         """Take timestamps from a TimestampAssigner, or a function (value, timestamp) → ms.
 
+        Or from a field of the record that holds milliseconds, given by its name or position.
         On a stream of a Spark DataFrame, also from a Column: of milliseconds, or of timestamps.
         """
         if self.kind is WatermarkKind.INGESTION:
@@ -162,11 +190,13 @@ class WatermarkStrategy:
             )
         if is_column(timestamp_assigner):
             timestamp_assigner = ColumnTime(timestamp_assigner)
+        elif isinstance(timestamp_assigner, str | int) and not isinstance(timestamp_assigner, bool):
+            timestamp_assigner = FieldTime(timestamp_assigner)
         if not isinstance(timestamp_assigner, TimestampAssigner):
             if isinstance(timestamp_assigner, type) or not callable(timestamp_assigner):
                 raise InvalidArgumentError.of(
                     "timestamp_assigner",
-                    "an instance of TimestampAssigner, or a function",
+                    "an instance of TimestampAssigner, a function, or a field's name or position",
                     timestamp_assigner,
                 )
             timestamp_assigner = _FunctionAssigner(timestamp_assigner)

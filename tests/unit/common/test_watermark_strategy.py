@@ -1,11 +1,15 @@
 """Watermark strategies are immutable descriptions."""
 
 import datetime as dt
+import pickle
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 
-from penstock.common import AssignerWithPeriodicWatermarksWrapper, Duration, WatermarkStrategy
+from penstock.common import AssignerWithPeriodicWatermarksWrapper, Duration, Row, WatermarkStrategy
 from penstock.common.watermark_strategy import (
+    FieldTime,
     TimestampAssigner,
     WatermarkGenerator,
     WatermarkKind,
@@ -57,6 +61,55 @@ def test_assigner_may_be_a_function():
     assert strategy.timestamp_assigner.extract_timestamp(4, 0) == 8
 
 
+class Word(NamedTuple):
+    count: int  # what a tuple has anyway
+    at: int
+
+
+@pytest.mark.parametrize("field", ["at", 0, 1])
+def test_assigner_may_be_a_field(field):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(field)
+    assert strategy.timestamp_assigner == FieldTime(field)
+    assert strategy != strategy.with_timestamp_assigner("else")
+    assert hash(strategy.timestamp_assigner) == hash(FieldTime(field))
+    assert pickle.loads(pickle.dumps(strategy)) == strategy
+
+
+@pytest.mark.parametrize(
+    ("field", "record"),
+    [
+        ("at", {"at": 5}),
+        ("at", Word(1, 5)),
+        ("count", Word(5, 1)),
+        ("at", Row(at=5)),
+        ("at", SimpleNamespace(at=5)),
+        (1, ("a", 5)),
+        (1, ["a", 5]),
+        (1, Word(1, 5)),
+        (1, Row("a", 5)),
+        (1, {1: 5}),
+    ],
+)
+def test_a_field_may_be_asked_for_by_hand(field, record):
+    assert FieldTime(field).extract_timestamp(record, -1) == 5
+
+
+@pytest.mark.parametrize("bad", [True, False, 1.0, None, b"at", ["at"], ("at", 1)])
+def test_what_is_neither_assigner_nor_field(bad):
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    with pytest.raises(InvalidArgumentError, match="a function, or a field's name or position"):
+        strategy.with_timestamp_assigner(bad)
+    with pytest.raises(InvalidArgumentError, match="a position from 0 on or a name"):
+        FieldTime(bad)
+
+
+@pytest.mark.parametrize("bad", ["", -1])
+def test_what_no_field_can_be_called(bad):
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    with pytest.raises(InvalidArgumentError, match="a position from 0 on or a name, got"):
+        strategy.with_timestamp_assigner(bad)
+
+
 def test_refuses():
     strategy = WatermarkStrategy.no_watermarks()
     with pytest.raises(InvalidArgumentError, match="an instance of TimestampAssigner"):
@@ -78,5 +131,7 @@ def test_refuses():
         strategy.with_watermark_alignment("g", -1)
     with pytest.raises(InvalidArgumentError, match="timestamps from the clock"):
         WatermarkStrategy.for_ingestion_time().with_timestamp_assigner(lambda v, ts: 1)
+    with pytest.raises(InvalidArgumentError, match="timestamps from the clock"):
+        WatermarkStrategy.for_ingestion_time().with_timestamp_assigner("at")
     with pytest.raises(UnsupportedFeatureError, match="for_generator"):
         AssignerWithPeriodicWatermarksWrapper(None)

@@ -14,14 +14,16 @@ from typing import Any
 
 from penstock.common.watermark_strategy import (
     ColumnTime,
+    FieldTime,
     TimestampAssigner,
     WatermarkKind,
     WatermarkStrategy,
     extraction,
 )
-from penstock.datastream.connectors._arrow_columns import column_values
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.codec import dump
+from penstock.runtime.fields import Getter, getter
+from penstock.runtime.grouping import numbers_in
 from penstock.runtime.operators.base import EmitRun, OpenOperator, OperatorHost, passing
 from penstock.runtime.operators.generators import BoundedGenerator, Progress
 from penstock.runtime.watermarks import (
@@ -66,10 +68,10 @@ class AssignTime:
         return strategy.kind is WatermarkKind.BOUNDED and strategy.timestamp_assigner is None
 
     def open(self, host: OperatorHost) -> OpenOperator:
-        strategy = self.strategy_of(host)
+        operator = (_OpenRoving if host.roving else _OpenAssignTime)(self.strategy_of(host), host)
         if self.newest is not None:
-            return _OpenCombined(strategy, host, self.newest)
-        return (_OpenRoving if host.roving else _OpenAssignTime)(strategy, host)
+            operator.take_batches(self.newest, host)
+        return operator
 
     def strategy_of(self, host: OperatorHost) -> WatermarkStrategy:
         """In batch mode there are timestamps, but no watermark before the end."""
@@ -150,6 +152,26 @@ class Stamper(OpenOperator):
 
         passed = passing(bounded_results if bounded else results, host.emit_run)
         self.process = process
+        self.run = run
+
+    def take_batches(self, newest: int, host: OperatorHost) -> None:
+        """Records come combined, in Arrow batches, and go on as such, without timestamps; column
+        `newest` has the newest timestamp of each row."""
+        emit_run = host.emit_run
+        # What a task of Spark's has combined comes in no order: there it is not over until all is.
+        by_epoch = host.roving
+
+        def run(batch: Any) -> None:
+            if not batch.num_rows:
+                return
+            generator = self.progress.generator
+            assert isinstance(generator, BoundedGenerator)
+            self.progress.see()
+            generator.newest = max(generator.newest, int(numbers_in(batch.column(newest)).max()))
+            emit_run(batch)
+            if not by_epoch:
+                self._tick()
+
         self.run = run
 
     @abstractmethod
@@ -248,28 +270,6 @@ class _OpenRoving(_OpenAssignTime):
         return None
 
 
-class _OpenCombined(_OpenRoving):
-    """Rows stand for many records each, in no order: the watermark moves at the epoch's end only.
-
-    They come in Arrow batches, and go on as such, without timestamps.
-    """
-
-    def __init__(self, strategy: WatermarkStrategy, host: OperatorHost, newest: int) -> None:
-        super().__init__(strategy, host)
-        emit_run = host.emit_run
-
-        def run(batch: Any) -> None:
-            if not batch.num_rows:
-                return
-            generator = self.progress.generator
-            assert isinstance(generator, BoundedGenerator)
-            self.progress.see()
-            generator.newest = max(generator.newest, *column_values(batch.column(newest)))
-            emit_run(batch)
-
-        self.run = run
-
-
 def _extractor(assigner: TimestampAssigner | None, scope: KeyScope) -> Callable[[Any], int]:
     """The timestamp of a record, checked."""
     if assigner is None or isinstance(assigner, ColumnTime):
@@ -287,11 +287,27 @@ def _extractor(assigner: TimestampAssigner | None, scope: KeyScope) -> Callable[
             return scope.timestamp
 
         return given
+    if isinstance(assigner, FieldTime):
+        return _field_extractor(getter(assigner.field))
     call = extraction(assigner)
 
     def extract(value: Any) -> int:
         before = scope.timestamp
         found = call(value, MIN_TIMESTAMP if before is None else before)
+        return found if found.__class__ is int else _millis(found)
+
+    return extract
+
+
+def _field_extractor(get: Getter) -> Callable[[Any], int]:
+    """As the getter does it, but without a call of it for records of a class that it knows."""
+    ways = get._ways
+
+    def extract(value: Any) -> int:
+        try:
+            found = ways[value.__class__](value)
+        except (KeyError, IndexError, AttributeError):
+            found = get(value)  # finds the way, or says that there is none
         return found if found.__class__ is int else _millis(found)
 
     return extract
