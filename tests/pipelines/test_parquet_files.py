@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -70,6 +71,33 @@ def test_sums_by_key(
     assert found == expected
 
 
+def test_computed_columns_and_a_filter(
+    restartable_env: Any, folder: Path, collect_until_error: Any
+) -> None:
+    """Also where a run that failed is gone on with, and through a file of which nothing is left."""
+    columns = {
+        "id": [f"s{n % 3}" for n in range(60)],
+        "n": range(60),
+        "temp": [n / 2 for n in range(60)],
+    }
+    put(folder / "a", columns, row_group_size=25)
+    put(folder / "b", {"id": ["s0"] * 9, "n": range(9), "temp": [None] * 9})
+
+    def readings(bad: int) -> DataStream:
+        fields = {"n": "n", "id": "id", "double": pc.field("temp") * 2 + 0.25}
+        where = (pc.field("temp") >= 5) & (pc.field("id") != "s1")
+        source = records_of(folder, columns=fields, record_type=tuple, where=where)
+        made = restartable_env().from_source(source).map(FailingOn(bad))
+        found: DataStream = made.key_by(lambda reading: reading[1]).map(lambda reading: reading)
+        return found
+
+    before, _ = collect_until_error(readings(bad=45))
+    after = list(readings(bad=-1).execute_and_collect())
+    assert 0 < len(before) < 34
+    expected = [(n, f"s{n % 3}", n + 0.25) for n in range(10, 60) if n % 3 != 1]
+    assert sorted(before + after) == expected
+
+
 @locally
 def test_rows_as_in_pyflink(env: StreamExecutionEnvironment, folder: Path) -> None:
     put(folder / "a", {"name": ["Ann", None], "day": [dt.date(2024, 1, 1)] * 2, "n": [1, 2]})
@@ -81,14 +109,19 @@ def test_rows_as_in_pyflink(env: StreamExecutionEnvironment, folder: Path) -> No
     assert list(found) == [("Ann", 1), (None, 2)]
 
 
-class Failing:
+class FailingOn:
     def __init__(self, bad: int) -> None:
         self.bad = bad
 
-    def __call__(self, record: tuple[int, str]) -> int:
+    def __call__(self, record: tuple[Any, ...]) -> Any:
         if record[0] == self.bad:
             raise RuntimeError("not yet")
-        return record[0]
+        return record
+
+
+class Failing(FailingOn):
+    def __call__(self, record: tuple[int, str]) -> Any:
+        return super().__call__(record)[0]
 
 
 def test_exactly_once_through_a_failure(

@@ -160,6 +160,24 @@ class FileAccessError(PenstockError, OSError):
         )
 
     @classmethod
+    def unlike_first(cls, path: str, column: str, first: object, found: object) -> FileAccessError:
+        return cls(
+            f"column {column} of {path} has the type {found}, in the first file it has {first}; "
+            f"give it the same type in all files, as by pc.field({column!r}).cast(...) for the "
+            "column, or leave out files that are different"
+        )
+
+    @classmethod
+    def not_computed(
+        cls, path: str, what: str, expression: object, cause: BaseException
+    ) -> FileAccessError:
+        reason = ", ".join(str(cause).splitlines())
+        return cls(
+            f"{what} cannot be computed from {path} as {expression}: {reason}; correct the "
+            "expression, or leave out files that are different"
+        )
+
+    @classmethod
     def unwritable(cls, path: str, cause: BaseException) -> FileAccessError:
         return cls(
             f"cannot write to {path}: {type(cause).__name__}: {cause}; check that it is a "

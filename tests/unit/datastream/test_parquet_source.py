@@ -1,25 +1,35 @@
-"""Parquet files as a source, without a job: parts, positions, values, records, errors."""
+"""Parquet files as a source, without a job: parts, positions, values, records, batches, errors."""
 
 from __future__ import annotations
 
 import datetime as dt
 import pickle
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from penstock.common import Configuration, Instant, Row, Types
+from penstock.common.time import Duration
 from penstock.datastream.connectors import _file_source
+from penstock.datastream.connectors._columnar_form import ColumnarForm
 from penstock.datastream.connectors.base import InitContext, Source, Split, StartFrom
 from penstock.datastream.connectors.file_system import (
     BulkFormat,
     FileEnumeratorProvider,
     FileSource,
+    StreamFormat,
 )
 from penstock.datastream.formats import _parquet_reader
 from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat, ParquetRecords
@@ -382,3 +392,412 @@ def test_few_files_are_open_at_once(tmp_path: Path) -> None:
     assert found == 90
     reader.close()
     assert not reader._open
+
+
+READINGS = {"id": ["a", "b", "a", None], "n": [1, 2, 3, 4], "temp": [1.5, None, 2.5, 0.5]}
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ({"columns": {"t": pc.field("temp") * 2 + 0.25}}, [(3.25,), (None,), (5.25,), (1.25,)]),
+        ({"columns": {"n": "n", "key": "id"}}, [(1, "a"), (2, "b"), (3, "a"), (4, None)]),
+        ({"columns": {"one": pc.scalar(1)}}, [(1,)] * 4),
+        ({"columns": {"x": pc.field("n") + pc.field("temp")}}, [(2.5,), (None,), (5.5,), (4.5,)]),
+        # Without a value a comparison is neither true nor false: such rows are left out.
+        ({"columns": ["n"], "where": pc.field("temp") > 1}, [(1,), (3,)]),
+        ({"columns": ["n"], "where": ~(pc.field("temp") > 1)}, [(4,)]),
+        ({"where": pc.field("id") == "b"}, [("b", 2, None)]),
+        ({"columns": ["id"], "where": pc.field("n").isin([1, 4])}, [("a",), (None,)]),
+        (
+            {"columns": {"n": "id", "id": pc.field("n") - 1}, "where": pc.field("id") == "a"},
+            [("a", 0), ("a", 2)],
+        ),
+        # Nothing is computed for rows that are left out.
+        (
+            {"columns": {"x": pc.scalar(6) / (pc.field("n") - 1)}, "where": pc.field("n") != 1},
+            [(6,), (3,), (2,)],
+        ),
+    ],
+)
+def test_computed_columns_and_a_filter(
+    tmp_path: Path, how: dict[str, Any], expected: list[Any]
+) -> None:
+    source = of(ParquetRecords(record_type=tuple, **how), written(tmp_path / "x", READINGS))
+    assert read(source) == expected
+    assert read(source, most=1, readers=2) == expected
+
+
+@pytest.mark.parametrize("record_type", [None, dict, Row, Reading, Named])
+def test_computed_columns_in_records_of_a_kind(tmp_path: Path, record_type: Any) -> None:
+    path = written(tmp_path / "x", {"id": ["a", "b"], "t": [1.0, 2.0]})
+    columns = {"id": pc.utf8_upper(pc.field("id")), "temp": pc.field("t") / 2}
+    (found,) = read(of(ParquetRecords(columns, record_type, where=pc.field("t") > 1), path))
+    if record_type is dict:
+        assert found == {"id": "B", "temp": 1.0}
+    else:
+        assert (found.id, found.temp) == ("B", 1.0)
+        assert record_type is None or type(found) is record_type
+
+
+def test_only_what_is_needed_is_read(tmp_path: Path) -> None:
+    """Also if the name of a column is in the text of an expression by chance."""
+    columns = {name: [1] for name in ("a", "b", "add", "c", "multiply", "odd name", "ü", "x.y")}
+    struct = pa.array([{"p": 1, "q": 2}])
+    schema = pa.table({**columns, "s": struct}).schema
+
+    def reads(columns: Any, where: Any = None) -> list[str]:
+        return list(ParquetRecords(columns, where=where).layout("x", schema).reads)
+
+    assert reads({"k": "c", "m": pc.field("b") + pc.field("b")}) == ["c", "b"]
+    assert reads(["c"], pc.field("odd name") * pc.field("ü") > 1) == ["c", "odd name", "ü"]
+    assert reads({"m": pc.field(("s", "q")) + pc.field("x.y")}) == ["x.y", "s"]
+    assert reads({"m": pc.scalar(1)}) == []
+    assert reads(None, pc.field("b") > 1) == schema.names
+
+
+def test_texts_that_expressions_look_at_are_read_plainly(tmp_path: Path) -> None:
+    """The others are still one object each."""
+    columns = {"id": ["a", "b"] * 50, "key": ["x y", "x z"] * 50}
+    table = pa.table(columns)
+    table = table.append_column("kind", table.column("id").dictionary_encode())
+    pq.write_table(table, tmp_path / "x.parquet")
+    wanted = {
+        "key": "key",
+        "id": "id",
+        "upper": pc.utf8_upper(pc.field("id")),
+        "kind": pc.utf8_upper(pc.field("kind")),
+    }
+    where = pc.starts_with(pc.field("id"), "b")
+    found = read(of(ParquetRecords(wanted, tuple, where=where), tmp_path))
+    assert found == [("x z", "b", "B", "B")] * 50
+    assert len({id(record[0]) for record in found}) == 1
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+@pytest.mark.parametrize("most", [1, 7, 1000])
+def test_positions_with_a_filter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readers: int, most: int
+) -> None:
+    """They count rows of the file: those of a source with a filter are good without it."""
+    monkeypatch.setattr(_parquet_reader, "_ROWS_DECODED_AT_ONCE", 16)
+    path = written(tmp_path / "x.parquet", {"n": range(100)}, row_group_size=40)
+    few = of(ParquetRecords(record_type=tuple, where=pc.field("n").isin([3, 41, 42, 99])), path)
+    assert read(few, most=most, readers=readers) == [(3,), (41,), (42,), (99,)]
+    (split,) = few.create_splits(1)
+    first = few.create_reader(CONTEXT).read(split, None, 5)
+    assert (list(first.records), first.position, first.finished) == ([(3,)], (0, 5), False)
+    second = few.create_reader(CONTEXT).read(split, first.position, 5)
+    assert (list(second.records), second.position) == ([(41,), (42,)], (1, 5))
+    everything = of(ParquetRecords(record_type=tuple), path)
+    rest = read_split(everything, Split(split.split_id, split.data, second.position))
+    assert rest == [(n,) for n in range(45, 100)]
+
+
+def test_nothing_that_a_filter_leaves(tmp_path: Path) -> None:
+    """One call goes to the end: a result without records says that there are none for now."""
+    path = written(tmp_path / "x.parquet", {"n": range(100)}, row_group_size=10)
+    source = of(ParquetRecords(where=pc.field("n") < 0), path)
+    (split,) = source.create_splits(1)
+    result = source.create_reader(CONTEXT).read(split, (2, 5), 3)
+    assert (list(result.records), result.position, result.count) == ([], (10, 0), 0)
+    assert result.finished
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (
+            {"where": pc.field("q") > 1},
+            r"where cannot .* as \(q > 1\): No match .*Name\(q\) in id: ",
+        ),
+        ({"where": pc.field("n") + 1}, "where cannot .* must evaluate to bool"),
+        ({"columns": {"n": "n", "k": pc.field("id") + 1}}, "column k cannot .* no kernel matching"),
+        ({"columns": {"n": "n", "k": pc.field("q") + 1}}, r"column k cannot .*Name\(q\)"),
+        (
+            {"columns": {"k": pc.scalar(1) / (pc.field("n") - 1)}},
+            "column k cannot .*: divide by zero",
+        ),
+        ({"columns": {"k": "m"}}, "has no column m; it has id, n, temp"),
+    ],
+)
+def test_expressions_that_do_not_fit(tmp_path: Path, how: Any, message: str) -> None:
+    source = of(ParquetRecords(**how), written(tmp_path / "x.parquet", READINGS))
+    with pytest.raises(FileAccessError, match=message) as caught:
+        read(source)
+    assert "x.parquet" in str(caught.value)
+    assert "leave out files that are different" in str(caught.value)
+
+
+def test_wrong_columns_and_filters() -> None:
+    for columns in (7, {1: "id"}, ["id", 2], pc.field("id")):
+        with pytest.raises(
+            InvalidArgumentError, match="columns must be a list of names, or a dict"
+        ):
+            ParquetRecords(columns)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="columns is empty"):
+        ParquetRecords({})
+    with pytest.raises(
+        InvalidArgumentError, match=r"columns\['k'\] must be the name of a column or"
+    ):
+        ParquetRecords({"id": "id", "k": 1.5})
+    with pytest.raises(InvalidArgumentError, match="where must be an expression of pyarrow"):
+        ParquetRecords(where="n > 1")
+    with pytest.raises(InvalidArgumentError, match=r"where cannot be sent to tasks: .*be named"):
+        ParquetRecords(where=pc.field(0) > 1)
+    with pytest.raises(InvalidArgumentError, match=r"Reading has fields \['temp'\]"):
+        ParquetRecords({"id": "id", "t": pc.field("temp")}, Reading)
+
+
+def columnar(source: FileSource) -> ColumnarForm:
+    form = source.columnar()
+    assert form is not None
+    return pickle.loads(pickle.dumps(form))  # type: ignore[no-any-return]
+
+
+def batches(form: ColumnarForm, most: int = 1000) -> list[pa.RecordBatch]:
+    """All that are there, each with the schema that was promised."""
+    found = []
+    for split in form.source.create_splits(1):
+        reader, position, finished = form.source.create_reader(CONTEXT), None, False
+        while not finished:
+            result = reader.read(split, position, most)
+            position, finished = result.position, result.finished
+            assert result.records.num_rows == result.count <= most
+            assert result.count or finished
+            found.append(result.records)
+        reader.close()
+    apart = pa.dictionary(pa.int32(), pa.string())
+    for batch in found:
+        assert batch.schema.names == form.schema.names
+        for column, kind in zip(batch.columns, form.schema.types, strict=True):
+            assert column.type == kind or (column.type, kind) == (apart, pa.string())
+    return found
+
+
+def rows_of(form: ColumnarForm, most: int = 1000) -> list[Any]:
+    found = batches(form, most)
+    return [row for batch in found for row in zip(*(c.to_pylist() for c in batch), strict=True)]
+
+
+VALUES = st.tuples(
+    st.none() | st.integers(-5, 5),
+    st.none() | st.sampled_from(["a", "b", "ü"]),
+    st.text(max_size=3),
+)
+
+
+@hypothesis_settings(max_examples=50)
+@given(
+    values=st.lists(VALUES, min_size=1, max_size=60),
+    group=st.integers(1, 25),
+    decoded=st.integers(1, 20),
+    most=st.integers(1, 30),
+    least=st.none() | st.integers(-6, 6),
+)
+def test_batches_hold_what_records_hold(
+    values: list[Any], group: int, decoded: int, most: int, least: int | None
+) -> None:
+    """And every position of the one reader is good for the other."""
+    where = None if least is None else pc.field("n") >= least
+    columns = {"n": "n", "few": "few", "many": "many", "twice": pc.field("n") * 2}
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_parquet_reader, "_ROWS_DECODED_AT_ONCE", decoded)
+        numbers, few, many = map(list, zip(*values, strict=True))
+        table = pa.table({"n": pa.array(numbers, pa.int64()), "few": few, "many": many})
+        table = table.set_column(1, "few", table.column(1).cast(pa.string()))
+        pq.write_table(table, Path(folder) / "x", row_group_size=group)
+        source = of(ParquetRecords(columns, tuple, batch_size=decoded, where=where), Path(folder))
+        form = columnar(source)
+        records = read(source, most=most)
+        assert rows_of(form, most) == records
+        (split,) = source.create_splits(1)
+        assert form.source.create_splits(1) == [split]
+        first = form.source.create_reader(CONTEXT).read(split, None, most)
+        rest = [] if first.finished else read_split(source, Split("x", split.data, first.position))
+        assert records[first.count :] == rest
+
+
+def test_batches_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But never of several row groups."""
+    rows = 300_000
+    columns = {"n": range(rows), "few": ["x", "y", None] * (rows // 3), "b": [b"x"] * rows}
+    written(tmp_path / "x", columns, row_group_size=200_000)
+    form = columnar(of(ParquetRecords(), tmp_path))
+    assert form.schema == pa.schema([("n", pa.int64()), ("few", pa.string()), ("b", pa.binary())])
+    found = batches(form, most=1_000_000)
+    assert [batch.num_rows for batch in found] == [131_072, 68_928, 100_000]
+    assert all(pa.types.is_dictionary(batch.column("few").type) for batch in found)
+    twice = columnar(of(ParquetRecords({"n": "n", "m": pc.field("n") * 2}), tmp_path))
+    (first, *_) = batches(twice, most=1_000_000)
+    assert first.num_rows == 131_072
+    assert first.column("m").to_pylist() == [2 * n for n in first.column("n").to_pylist()]
+
+
+def test_batches_of_distinct_texts_are_read_plainly(tmp_path: Path) -> None:
+    columns = {"few": ["a"] * 1000, "many": [f"key {n}" for n in range(1000)]}
+    path = written(tmp_path / "x", columns, row_group_size=500)
+    _, second = batches(columnar(of(ParquetRecords(), path)))
+    assert pa.types.is_dictionary(second.column("few").type)
+    assert second.column("many").type == pa.string()
+
+
+def test_the_form_of_a_source_by_columns(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.parquet", COLUMNS)
+    builder = FileSource.for_bulk_file_format(ParquetRecords(), str(path)).in_time_order()
+    builder.set_file_enumerator(FileEnumeratorProvider.default_non_splittable_file_enumerator())
+    source = builder.monitor_continuously(Duration.of_seconds(7)).build()
+    since = source.starting_at(StartFrom.timestamp(1))
+    assert isinstance(since, FileSource)
+    for plain in (source, since):
+        form = columnar(plain)
+        by_columns: Any = form.source
+        assert form.record.positions() == {0: 0, 1: 1, 2: 2, "id": 0, "n": 1, "temp": 2}
+        assert form.schema.names == ["id", "n", "temp"]
+        assert by_columns.boundedness is plain.boundedness
+        assert by_columns.discovery_interval == 7
+        assert by_columns.splits_at_once == 4
+        assert by_columns.columnar() is None
+        (split,) = plain.create_splits(3)
+        assert by_columns.in_order(split)
+        assert vars(by_columns).keys() == vars(plain).keys()
+        for name in vars(plain).keys() - {"_format"}:
+            assert vars(by_columns)[name] == vars(plain)[name]
+    assert columnar(of(ParquetRecords(record_type=Reading), path)).record.positions() is None
+
+
+def test_sources_without_a_form_by_columns(tmp_path: Path) -> None:
+    """What is wrong with a file is said when it is read."""
+    assert of(ParquetRecords(), tmp_path).columnar() is None, "no file"
+    assert of(ParquetRecords(), tmp_path / "gone").columnar() is None
+    path = written(tmp_path / "x.parquet", {**COLUMNS, "nothing": [None] * 3})
+    assert of(ParquetRecords(), path).columnar() is None, "a column without a type"
+    assert of(ParquetRecords(["id", "m"]), path).columnar() is None, "a column that is not there"
+    assert of(ParquetRecords(where=pc.field("n") + 1), path).columnar() is None
+    since = of(ParquetRecords(["id"]), path).starting_at(StartFrom.timestamp(1 << 50))
+    assert isinstance(since, FileSource)
+    assert since.columnar() is None
+    rows = ParquetColumnarRowInputFormat(Types.ROW_NAMED(["n"], [Types.LONG()]))
+    assert of(rows, path).columnar() is None
+    lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(path))
+    assert lines.build().columnar() is None
+    path.write_text("not Parquet")
+    assert of(ParquetRecords(), path).columnar() is None
+
+
+def test_nothing_in_batches(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.parquet", {"n": range(10)}, row_group_size=3)
+    for columns in (["n"], {"n": pc.field("n") * 2}):
+        (batch,) = batches(columnar(of(ParquetRecords(columns, where=pc.field("n") > 9), path)))
+        assert batch.num_rows == 0
+    assert rows_of(columnar(of(ParquetRecords(where=pc.field("n") > 8), path))) == [(9,)]
+
+
+TEXT = pa.string()
+NESTED = pa.struct([("a", pa.list_(pa.int64())), ("b", pa.map_(TEXT, TEXT))])
+STRICT = pa.struct(
+    [
+        pa.field("a", pa.list_(pa.field("other", pa.int64(), nullable=False)), nullable=False),
+        pa.field("b", pa.map_(TEXT, pa.field("value", TEXT, nullable=False))),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "kind", "other", "fits"),
+    [
+        (pa.array([1], pa.int64()), pa.int64(), pa.array([2], pa.int32()), True),
+        (pa.array([1], pa.int64()), pa.int64(), pa.array([2], pa.uint32()), True),
+        (pa.array([1], pa.int64()), pa.int64(), pa.array([2], pa.uint64()), False),
+        (pa.array([1], pa.int32()), pa.int32(), pa.array([2], pa.int64()), False),
+        (pa.array([1], pa.uint64()), pa.uint64(), pa.array([2], pa.int8()), False),
+        (pa.array([1.5]), pa.float64(), pa.array([2.5], pa.float32()), True),
+        (pa.array([1.5], pa.float32()), pa.float32(), pa.array([2.5]), False),
+        (pa.array([1.5]), pa.float64(), pa.array([2]), False),
+        (pa.array([1]), pa.int64(), pa.array([True]), False),
+        (pa.array([1]), pa.int64(), pa.array([None]), True),
+        (pa.array([1]), pa.int64(), pa.array(["x"]), False),
+        (pa.array(["x"]), TEXT, pa.array(["y"], pa.large_string()), True),
+        (pa.array(["x"], pa.large_string()), TEXT, pa.array(["y"]), True),
+        (pa.array(["x"]).dictionary_encode(), TEXT, pa.array(["y"]), True),
+        (
+            pa.array(["x"]),
+            TEXT,
+            pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), ["y"]),
+            True,
+        ),
+        (pa.array(["x"]), TEXT, pa.array([b"x"]), False),
+        (
+            pa.array([{"a": [1], "b": [("k", "v")]}], STRICT),
+            NESTED,
+            pa.array([{"a": [None], "b": []}, None], NESTED),
+            True,
+        ),
+        (
+            pa.array([{"a": [1], "b": [("k", "v")]}], NESTED),
+            NESTED,
+            pa.array([{"a": [2], "b": [("k", "v")]}], STRICT),
+            True,
+        ),
+    ],
+)
+def test_files_with_other_types(
+    tmp_path: Path, first: Any, kind: Any, other: Any, fits: bool
+) -> None:
+    written(tmp_path / "1.parquet", {"c": first, "more": ["x"] * len(first)})
+    required = pa.schema([pa.field("c", other.type, other.null_count > 0, {"some": "thing"})])
+    pq.write_table(pa.table([other], required), tmp_path / "2.parquet")
+    form = columnar(of(ParquetRecords(["c"]), tmp_path))
+    assert form.schema == pa.schema([("c", kind)])
+    if fits:
+        found = [batch.column(0).to_pylist() for batch in batches(form)]
+        assert sorted(found, key=repr) == sorted([first.to_pylist(), other.to_pylist()], key=repr)
+    else:
+        with pytest.raises(FileAccessError, match=r"column c of .*2\.parquet has the type .*, in"):
+            batches(form)
+
+
+def test_columns_are_found_by_their_names(tmp_path: Path) -> None:
+    """Wherever other files have them, and whatever more they have."""
+    written(tmp_path / "1.parquet", {"a": [1], "b": ["x"]})
+    written(tmp_path / "2.parquet", {"more": [0], "b": ["y"], "a": [2]})
+    assert sorted(rows_of(columnar(of(ParquetRecords(), tmp_path)))) == [(1, "x"), (2, "y")]
+    written(tmp_path / "3.parquet", {"a": [3]})
+    with pytest.raises(FileAccessError, match=r"3\.parquet has no column b; it has a"):
+        rows_of(columnar(of(ParquetRecords(), tmp_path)))
+
+
+_IN_A_WORKER = """
+import pickle, sys
+from penstock.datastream.connectors.base import InitContext
+with open(sys.argv[1], "rb") as file:
+    splits, sources = pickle.load(file)
+for source in sources:
+    reader = source.create_reader(InitContext("job", "source", 0, 1, 1, "token"))
+    for split in splits:
+        print(reader.read(split, None, 1000).count)
+    reader.close()
+assert "pandas" not in sys.modules, "pandas"
+assert "pyarrow.dataset" not in sys.modules, "dataset"
+"""
+
+
+def test_workers_do_without_pandas(tmp_path: Path) -> None:
+    """Whose import takes half a second. Expressions come by pickle, as they do to workers."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    written(folder / "1", {**READINGS, "kind": pa.array(["k", "l"] * 2).dictionary_encode()})
+    other = pa.array(["k"], pa.large_string())
+    written(
+        folder / "2", {"id": ["c"], "n": pa.array([5], pa.int32()), "temp": [0.0], "kind": other}
+    )
+    columns = {"id": "id", "n": "n", "kind": "kind", "t": pc.field("temp") * 2 + 0.25}
+    some, none = (ParquetRecords(columns, tuple, where=pc.field("n") > n) for n in (1, 9))
+    sources = [of(some, folder), of(none, folder), of(ParquetRecords(record_type=tuple), folder)]
+    sources += [columnar(source).source for source in sources]  # type: ignore[misc]
+    given = (sources[0].create_splits(1), sources)
+    (tmp_path / "given").write_bytes(pickle.dumps(given))
+    command = [sys.executable, "-c", _IN_A_WORKER, str(tmp_path / "given")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert sorted(ran.stdout.split()) == sorted("31" + "00" + "41" + "31" + "00" + "41")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.datastream.connectors._input_files import InputFile
 from penstock.datastream.connectors.base import SourceReader
 from penstock.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.datastream._records import RecordMaker
 
 
 class FilePart(Protocol):
@@ -38,6 +43,20 @@ class FileFormat:
     def create_reader(self) -> SourceReader:
         """Reads parts, made in the task that does."""
         raise NotImplementedError
+
+    def in_batches(self, path: str) -> ColumnarFormat | None:
+        """The format that gives columns in whole batches for the same parts and positions, with
+        the types that they have in this file; None, if there is none."""
+        return None
+
+
+class ColumnarFormat(FileFormat):
+    """A format whose reader gives batches of Arrow's."""
+
+    record: RecordMaker
+    """How records are made of the columns."""
+    schema: pa.Schema
+    """Of every batch, but that text may be dictionary-encoded."""
 
 
 class BulkFormat(FileFormat):

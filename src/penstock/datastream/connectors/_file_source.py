@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
@@ -9,6 +10,7 @@ from typing import Any
 
 from penstock.common.local_paths import local_path
 from penstock.common.time import Duration, to_millis
+from penstock.datastream.connectors._columnar_form import ColumnarForm
 from penstock.datastream.connectors._file_format import BulkFormat, FileFormat
 from penstock.datastream.connectors._input_files import InputFile, files_below
 from penstock.datastream.connectors._text_format import ByteRange, StreamFormat, TextLineFormat
@@ -186,12 +188,26 @@ class FileSource(Source):
             raise self.cannot_start(
                 start, "give a time: files that were changed since are read from their beginning"
             )
-        return FileSource(
-            self._format, self._paths, self._interval, self._in_parts, start.at_millis, self._order
-        )
+        since = copy.copy(self)
+        since._modified_since = start.at_millis
+        return since
 
     def create_reader(self, context: InitContext) -> SourceReader:
         return self._format.create_reader()
+
+    def columnar(self) -> ColumnarForm | None:
+        """This source by columns, with the types of the first file; None, if its format cannot do
+        that or there is no file yet. Of one that cannot be read the error comes when it is."""
+        try:
+            first = next((file.path for _, file in self._files()), None)
+            found = None if first is None else self._format.in_batches(first)
+        except OSError:
+            return None
+        if found is None:
+            return None
+        by_columns = copy.copy(self)
+        by_columns._format = found
+        return ColumnarForm(by_columns, found.record, found.schema)
 
     def _files(self, besides: Iterable[str] = ()) -> list[tuple[str, InputFile]]:
         """With the path that each was found under; a file that is under several, once."""

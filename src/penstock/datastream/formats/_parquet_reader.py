@@ -1,4 +1,5 @@
-"""Reads the row groups of Parquet files, from any row on. Knows nothing of records: a layout does.
+"""Reads the row groups of Parquet files, from any row on, as records or as they are, in batches.
+Knows nothing of records or expressions: a layout does.
 
 Text is read as Parquet stores it, each distinct value once with numbers that refer to it. So equal
 values of a row group are one object, made once, and hashed once when it is a key.
@@ -7,8 +8,10 @@ values of a row group are one object, made once, and hashed once when it is a ke
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -21,10 +24,13 @@ from penstock.datastream.connectors._arrow_columns import (
     object_array,
 )
 from penstock.datastream.connectors.base import ReadResult, SourceReader, Split
+from penstock.datastream.formats._parquet_types import empty_batch, fitted
 from penstock.errors import FileAccessError
 
 # So many rows are decoded by Arrow at a time; they become Python's in smaller parts.
 _ROWS_DECODED_AT_ONCE = 16_384
+ROWS_IN_A_BATCH = 131_072
+"""So many rows at most are handed out as they are."""
 _UNREADABLE = (pa.ArrowException, OSError, IndexError)
 
 Position = tuple[int, int]
@@ -49,19 +55,41 @@ class RowGroups(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column to read."""
+    """A column of the records."""
 
     name: str | None
-    """As the file has it; None, if it has none: then there is nothing in it."""
+    """As the file has it; None, if it has none, or if it is computed."""
     convert: Callable[[Any], Any] | None = None
     """What becomes of each of its values."""
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Columns of a file by their names; where it has none, there is nothing in it."""
+
+    names: Sequence[str | None]
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [
+            pa.nulls(rows.num_rows) if name is None else rows.column(name) for name in self.names
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=[name or "" for name in self.names])
 
 
 @dataclass(frozen=True)
 class Layout:
     """What is read of a file, and how records are made of it."""
 
+    reads: Sequence[str]
+    """The columns of the file that it takes."""
+    plainly: Sequence[str]
+    """Those of them that must not be read by their distinct values: expressions look at them."""
+    select: Callable[[pa.RecordBatch], pa.RecordBatch]
+    """What becomes of rows of these columns before anything else."""
+    leaves_rows_out: bool
+    """Whether that may be fewer rows."""
     columns: Sequence[Column]
+    """Those of what has been selected."""
     make_records: Callable[[list[list[Any]]], Iterable[Any]]
     one_by_one: bool
     """Whether each may be made when it is wanted, which saves memory. Not if the user's code makes
@@ -97,27 +125,43 @@ def _check_unchanged(part: RowGroups) -> None:
         raise FileAccessError.changed(part.path)
 
 
-class ParquetReader(SourceReader):
+@contextmanager
+def errors_of(path: str) -> Iterator[None]:
+    """What goes wrong in Arrow is an error that names the file."""
+    try:
+        yield
+    except FileAccessError:
+        raise
+    except _UNREADABLE as error:
+        raise FileAccessError.unreadable(path, error) from error
+
+
+class _PartReader(SourceReader):
     """Keeps the files open that it has read a part of."""
 
-    def __init__(self, parquet_format: ParquetFormat) -> None:
+    def __init__(self, parquet_format: ParquetFormat, texts: _Texts) -> None:
         self._format = parquet_format
         self._open: OrderedDict[str, _OpenPart] = OrderedDict()
-        self._texts = _Texts()
+        self._texts = texts
+
+    @abstractmethod
+    def _made(self, at: _OpenPart, rows: pa.RecordBatch) -> Any:
+        """What is handed out for these rows."""
+
+    @abstractmethod
+    def _nothing(self) -> Any:
+        """What is handed out if there are none."""
 
     def read(self, split: Split, position: Position | None, max_records: int) -> ReadResult:
         part: RowGroups = split.data
-        try:
+        with errors_of(part.path):
             at = self._at(split.split_id, part, position or (part.start, 0))
-            count, values = at.take(min(max_records, self._format.rows_at_once))
-        except FileAccessError:
-            raise
-        except _UNREADABLE as error:
-            raise FileAccessError.unreadable(part.path, error) from error
-        records = at.records(values) if count else ()
+            rows = at.take(min(max_records, self._format.rows_at_once))
+        made = self._nothing() if rows is None else self._made(at, rows)
         if at.finished:
             self._forget(split.split_id)
-        return ReadResult(records, at.position, finished=at.finished, count=count)
+        count = 0 if rows is None else rows.num_rows
+        return ReadResult(made, at.position, finished=at.finished, count=count)
 
     def close(self) -> None:
         for split in list(self._open):
@@ -140,13 +184,63 @@ class ParquetReader(SourceReader):
             found.close()
 
 
+class ParquetReader(_PartReader):
+    """Gives records."""
+
+    def __init__(self, parquet_format: ParquetFormat) -> None:
+        super().__init__(parquet_format, _Texts(_is_text))
+
+    def _nothing(self) -> Any:
+        return ()
+
+    def _made(self, at: _OpenPart, rows: pa.RecordBatch) -> Iterable[Any]:
+        layout = at.layout
+        with errors_of(at.path):
+            values = list(map(self._values, layout.columns, rows.columns))
+        made = layout.make_records(values)
+        return made if layout.one_by_one else list(made)
+
+    def _values(self, column: Column, found: Any) -> list[Any]:
+        if column.name is not None and pa.types.is_dictionary(found.type):
+            values = self._texts.values(column.name, found)
+        else:
+            values = column_values(found)
+        return values if column.convert is None else list(map(column.convert, values))
+
+
+class BatchReader(_PartReader):
+    """Gives the rows as they are, with the same types for all files. Text may come by its distinct
+    values."""
+
+    def __init__(self, parquet_format: ParquetFormat, schema: pa.Schema) -> None:
+        super().__init__(parquet_format, _Texts(pa.types.is_string))
+        self._schema = schema
+
+    def _nothing(self) -> pa.RecordBatch:
+        return empty_batch(self._schema)
+
+    def _made(self, at: _OpenPart, rows: pa.RecordBatch) -> pa.RecordBatch:
+        with errors_of(at.path):
+            columns = [
+                self._column(at.path, field, column)
+                for field, column in zip(self._schema, rows.columns, strict=True)
+            ]
+        return pa.RecordBatch.from_arrays(columns, names=self._schema.names)
+
+    def _column(self, path: str, field: pa.Field, found: pa.Array) -> pa.Array:
+        column = fitted(found, field.type)
+        if column is None:
+            raise FileAccessError.unlike_first(path, field.name, field.type, found.type)
+        return column
+
+
 class _OpenPart:
     """A part of a file that is being read."""
 
     def __init__(
         self, parquet_format: ParquetFormat, part: RowGroups, position: Position, texts: _Texts
     ) -> None:
-        self._path = part.path
+        self.path = part.path
         self._texts = texts
         # A file of which nothing was read or planned yet may have been written until just now.
         if not (part.whole and position == (0, 0)):
@@ -154,8 +248,9 @@ class _OpenPart:
         with opened(part.path) as file:
             self._metadata = file.metadata
             self._schema = file.schema_arrow
-        self._layout = parquet_format.layout(part.path, self._schema)
-        self._names = [c.name for c in self._layout.columns if c.name is not None]
+        self.layout = parquet_format.layout(part.path, self._schema)
+        self._texts_among = [name for name in self.layout.reads if name not in self.layout.plainly]
+        self._rows_decoded = max(_ROWS_DECODED_AT_ONCE, parquet_format.rows_at_once)
         groups = self._metadata.num_row_groups
         self._end = groups if part.end is None else part.end
         self._group, self._row = position
@@ -182,31 +277,41 @@ class _OpenPart:
     def finished(self) -> bool:
         return self._group >= self._end
 
-    def take(self, most: int) -> tuple[int, list[list[Any]]]:
-        """The columns of up to so many rows, and their number; none only at the end."""
-        if self.finished:
-            return 0, []
+    def take(self, most: int) -> pa.RecordBatch | None:
+        """What is selected of up to so many rows, or of further ones if that is nothing; None, if
+        there is no more until the end."""
+        while not self.finished:
+            rows = self._next(most)
+            if self.layout.leaves_rows_out:
+                rows = self.layout.select(rows)
+            if rows.num_rows:
+                return rows
+        return None
+
+    def _next(self, most: int) -> pa.RecordBatch:
+        """Up to so many rows of the file, at least one. They are selected already, all that were
+        decoded at once, if for each there is still one: else it would not be known which."""
         if self._file is None:
             self._open_group()
         while self._decoded is None or self._taken >= self._decoded.num_rows:
             self._taken -= 0 if self._decoded is None else self._decoded.num_rows
-            self._decoded = next(self._batches, None)
-            if self._decoded is None:
-                raise OSError(f"row group {self._group} ends before its last row")
+            self._decoded = self._decode()
         count = min(most, self._decoded.num_rows - self._taken)
         rows = self._decoded.slice(self._taken, count)
-        values = [self._values(column, rows) for column in self._layout.columns]
         self._taken += count
         self._row += count
         if self._row >= self._rows:
-            self._texts.judge(self._names, self._rows)
+            self._texts.judge(self._texts_among, self._rows)
             self._group, self._row = self._group + 1, 0
             self._to_rows()
-        return count, values
+        return rows
 
-    def records(self, columns: list[list[Any]]) -> Iterable[Any]:
-        made = self._layout.make_records(columns)
-        return made if self._layout.one_by_one else list(made)
+    def _decode(self) -> pa.RecordBatch:
+        rows = next(self._batches, None)
+        if rows is None:
+            raise OSError(f"row group {self._group} ends before its last row")
+        self._texts.note(self._texts_among, rows)
+        return rows if self.layout.leaves_rows_out else self.layout.select(rows)
 
     def _to_rows(self) -> None:
         """To the next row group that has rows."""
@@ -218,10 +323,10 @@ class _OpenPart:
             self._group, self._row = self._group + 1, 0
 
     def _open_group(self) -> None:
-        texts = self._texts.kept_apart(self._schema, self._names, self._group_columns())
-        self._file = opened(self._path, metadata=self._metadata, read_dictionary=texts)
+        texts = self._texts.kept_apart(self._schema, self._texts_among, self._group_columns())
+        self._file = opened(self.path, metadata=self._metadata, read_dictionary=texts)
         self._batches = self._file.iter_batches(
-            _ROWS_DECODED_AT_ONCE, [self._group], columns=self._names, use_threads=False
+            self._rows_decoded, [self._group], columns=list(self.layout.reads), use_threads=False
         )
         self._decoded, self._taken = None, self._row
 
@@ -229,16 +334,6 @@ class _OpenPart:
         group = self._metadata.row_group(self._group)
         columns = (group.column(index) for index in range(group.num_columns))
         return {column.path_in_schema: column for column in columns}
-
-    def _values(self, column: Column, rows: pa.RecordBatch) -> list[Any]:
-        if column.name is None:
-            return [None] * rows.num_rows
-        found = rows.column(column.name)
-        if pa.types.is_dictionary(found.type):
-            values = self._texts.values(column.name, found)
-        else:
-            values = column_values(found)
-        return values if column.convert is None else list(map(column.convert, values))
 
     def close(self) -> None:
         if self._file is not None:
@@ -250,9 +345,11 @@ class _Texts:
     """The distinct values of columns that are read as such. Where most values of a column are
     distinct that costs more than it saves, so such a column is read plainly from then on."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_text: Callable[[Any], bool]) -> None:
+        self._is_text = is_text
         self._known: dict[str, tuple[pa.Array, Any]] = {}
-        self._made: dict[str, int] = {}
+        self._last: dict[str, pa.Array] = {}
+        self._distinct: dict[str, int] = {}
         self._plain: set[str] = set()
 
     def kept_apart(self, schema: pa.Schema, names: list[str], stored: dict[str, Any]) -> list[str]:
@@ -263,7 +360,7 @@ class _Texts:
             if name not in self._plain
             and name in stored
             and stored[name].has_dictionary_page
-            and _is_text(schema.field(name).type)
+            and self._is_text(schema.field(name).type)
         ]
 
     def values(self, name: str, column: Any) -> list[Any]:
@@ -271,13 +368,23 @@ class _Texts:
         known = self._known.get(name)
         if known is None or not known[0].equals(dictionary):
             known = self._known[name] = (dictionary, object_array(dictionary))
-            self._made[name] = self._made.get(name, 0) + len(dictionary)
         return dictionary_values(column, known[1])
+
+    def note(self, names: list[str], rows: pa.RecordBatch) -> None:
+        """These rows have been decoded."""
+        for name in names:
+            column = rows.column(name)
+            if not pa.types.is_dictionary(column.type):
+                continue
+            last = self._last.get(name)
+            if last is None or not last.equals(column.dictionary):
+                self._last[name] = column.dictionary
+                self._distinct[name] = self._distinct.get(name, 0) + len(column.dictionary)
 
     def judge(self, names: list[str], rows: int) -> None:
         """A row group with so many rows has been read."""
         for name in names:
-            if 2 * self._made.pop(name, 0) > rows:
+            if 2 * self._distinct.pop(name, 0) > rows:
                 self._plain.add(name)
 
 

@@ -1,4 +1,6 @@
-"""Declared types against those of Parquet's columns: which fit, and what becomes of the values."""
+"""Types against those of Parquet's columns: which fit, and what becomes of the values. Declared
+types are the program's; for whole batches it is those of the first file that the others must fit.
+"""
 
 from __future__ import annotations
 
@@ -178,3 +180,60 @@ def _local_clock(value: dt.datetime) -> dt.datetime:
 def _instant(value: dt.datetime) -> Instant:
     seconds, micros = divmod((_aware(value) - _EPOCH) // _MICRO, 1_000_000)
     return Instant(seconds, micros * 1000)
+
+
+def plain_type(kind: Any) -> Any:
+    """A type without what files of equal content may differ in: how text is kept, and whether there
+    may be nothing in a nested value."""
+    if _is.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if _is.is_large_string(kind) or _is.is_string_view(kind):
+        return pa.string()
+    if _is.is_list(kind):
+        return pa.list_(plain_type(kind.value_type))
+    if _is.is_map(kind):
+        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
+    if _is.is_struct(kind):
+        return pa.struct([(field.name, plain_type(field.type)) for field in kind])
+    return kind
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(field.name, plain_type(field.type)) for field in schema])
+
+
+def fitted(column: pa.Array, wanted: Any) -> pa.Array | None:
+    """A column as one of a plain type, if nothing can be lost by that. Text that is kept apart from
+    its numbers stays so."""
+    if _is.is_dictionary(column.type):
+        if column.type.value_type == wanted == pa.string():
+            return _with_int32(column)
+        column = column.dictionary_decode()
+    if column.type == wanted:
+        return column
+    plain = plain_type(column.type)
+    return column.cast(wanted) if plain == wanted or _widens(plain, wanted) else None
+
+
+def _with_int32(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    if _is.is_int32(column.type.index_type):
+        return column
+    return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), column.dictionary)
+
+
+def _widens(found: Any, wanted: Any) -> bool:
+    """Whether every number of the one type is one of the other. Where there is nothing anyway, any
+    type will do."""
+    if _is.is_null(found):
+        return True
+    if _is.is_floating(found) and _is.is_floating(wanted):
+        return bool(found.bit_width < wanted.bit_width)
+    if _is.is_integer(found) and _is.is_integer(wanted):
+        signs = _is.is_signed_integer(wanted) or _is.is_unsigned_integer(found)
+        return bool(signs and found.bit_width < wanted.bit_width)
+    return False
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """Not by `schema.empty_table`, whose first call imports pandas: half a second in a worker."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in schema.types], schema.names)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import copy
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -11,19 +13,32 @@ from penstock.common.configuration import Configuration
 from penstock.common.typeinfo import RowTypeInfo
 from penstock.common.types import Row
 from penstock.datastream._records import RecordMaker, field_names
-from penstock.datastream.connectors._file_format import BulkFormat, FilePart
+from penstock.datastream.connectors._file_format import BulkFormat, ColumnarFormat, FilePart
 from penstock.datastream.connectors._input_files import InputFile
 from penstock.datastream.connectors.base import SourceReader
 from penstock.datastream.formats._parquet_reader import (
+    ROWS_IN_A_BATCH,
+    BatchReader,
     Column,
     Layout,
     ParquetReader,
+    Pick,
     RowGroups,
+    errors_of,
     opened,
 )
-from penstock.datastream.formats._parquet_types import conversion, fits
+from penstock.datastream.formats._parquet_types import (
+    conversion,
+    empty_batch,
+    fits,
+    plain_schema,
+    plain_type,
+)
 from penstock.errors import FileAccessError, InvalidArgumentError, UnsupportedFeatureError
 from penstock.pyflink_names import missing_name
+
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression
 
 __all__ = ["ParquetColumnarRowInputFormat", "ParquetRecords"]
 
@@ -69,39 +84,214 @@ class _ParquetFormat(BulkFormat):
 class ParquetRecords(_ParquetFormat):
     """Records of the kind that `from_spark` gives: named tuples, or as `record_type` says.
 
-    `columns` are those to read: by default all that a file has, or the fields of the record type.
-    Timestamps that Parquet keeps in UTC come with that zone, those in local time without. A map is
-    a dict, a struct a dict by the names of its fields.
+    `columns` are those to read: by default all that a file has, or the fields of the record type. A
+    dict says for each field of the records the column that it is, or an expression of
+    `pyarrow.compute` over columns. `where` is such an expression as well: rows for which it is not
+    true are left out. Timestamps that Parquet keeps in UTC come with that zone, those in local time
+    without. A map is a dict, a struct a dict by the names of its fields.
     """
 
     def __init__(
         self,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Mapping[str, str | Expression] | None = None,
         record_type: Any = None,
         batch_size: int = _ROWS_AT_ONCE,
+        where: Expression | None = None,
     ) -> None:
         super().__init__(batch_size)
-        if isinstance(columns, str) or not all(isinstance(c, str) for c in columns or ()):
-            raise InvalidArgumentError.of("columns", "a list of names", columns)
-        if columns is not None and not columns:
-            raise InvalidArgumentError("columns is empty; name those to read, or leave it out")
         if columns is None and record_type not in (None, tuple, dict, Row):
             columns = field_names(record_type)
-        self._columns = None if columns is None else tuple(columns)
+        self._columns = None if columns is None else _wanted(columns)
+        self._where = where
         self._record_type = record_type
+        if where is not None:
+            _check_expression("where", _EXPRESSION, where)
         if self._columns is not None:
             self._maker(self._columns)  # which looks at them
 
     def layout(self, path: str, schema: pa.Schema) -> Layout:
-        names = self._columns or tuple(schema.names)
-        found = _found(path, schema, names, case_sensitive=True)
-        if missing := [name for name in names if found[name] is None]:
+        wanted = self._columns or _as_they_are(schema.names)
+        plain = [of for _, of in wanted if isinstance(of, str)]
+        found = _found(path, schema, plain, case_sensitive=True)
+        if missing := [name for name in plain if found[name] is None]:
             raise FileAccessError.no_column(path, missing, schema.names)
-        plain = self._record_type in (None, tuple, dict)
-        return Layout([Column(name) for name in names], self._maker(names), one_by_one=plain)
+        select: Pick | _Selection = Pick(plain)
+        used: list[str] = []
+        if len(plain) < len(wanted) or self._where is not None:
+            select = _Selection(path, schema, wanted, self._where)
+            used = select.used
+        return Layout(
+            reads=list(dict.fromkeys([*plain, *used])),
+            plainly=used,
+            select=select,
+            leaves_rows_out=self._where is not None,
+            columns=[Column(of if isinstance(of, str) else None) for _, of in wanted],
+            make_records=self._maker(wanted),
+            one_by_one=self._record_type in (None, tuple, dict),
+        )
 
-    def _maker(self, names: tuple[str, ...]) -> RecordMaker:
-        return RecordMaker(names, self._record_type)
+    def in_batches(self, path: str) -> ColumnarFormat | None:
+        with errors_of(path), opened(path) as file:
+            schema = file.schema_arrow
+        same = copy.copy(self)
+        same._columns = wanted = self._columns or _as_they_are(schema.names)
+        layout = same.layout(path, schema)
+        rows = pa.schema([field for field in schema if field.name in layout.reads])
+        types = [plain_type(kind) for kind in layout.select(empty_batch(rows)).schema.types]
+        if any(pa.types.is_null(kind) for kind in types):
+            return None  # What the column is, if there is something in it, other files know.
+        record = self._maker(wanted)
+        return _ParquetBatches(same, record, pa.schema(list(zip(record.names, types, strict=True))))
+
+    def _maker(self, wanted: _Wanted) -> RecordMaker:
+        return RecordMaker(tuple(name for name, _ in wanted), self._record_type)
+
+
+class _ParquetBatches(_ParquetFormat, ColumnarFormat):
+    """What the records of a `ParquetRecords` are made of, in whole batches."""
+
+    def __init__(self, records: ParquetRecords, record: RecordMaker, schema: pa.Schema) -> None:
+        super().__init__(ROWS_IN_A_BATCH)
+        self._records = records
+        self.record = record
+        self.schema = schema
+
+    def layout(self, path: str, schema: pa.Schema) -> Layout:
+        return self._records.layout(path, schema)
+
+    def create_reader(self) -> SourceReader:
+        return BatchReader(self, self.schema)
+
+
+_Wanted = Sequence[tuple[str, Any]]
+"""The fields of records, each with the column or the expression that it is."""
+
+
+def _as_they_are(names: Iterable[str]) -> _Wanted:
+    return [(name, name) for name in names]
+
+
+def _wanted(columns: Any) -> _Wanted:
+    """What the user has given, if it can be used."""
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise InvalidArgumentError.of("columns", _COLUMNS, columns)
+    wanted = list(columns.items() if isinstance(columns, Mapping) else _as_they_are(columns))
+    if not wanted:
+        raise InvalidArgumentError("columns is empty; name those to read, or leave it out")
+    if not all(isinstance(name, str) for name, _ in wanted):
+        raise InvalidArgumentError.of("columns", _COLUMNS, columns)
+    for name, of in wanted:
+        if not isinstance(of, str):
+            _check_expression(f"columns[{name!r}]", f"the name of a column or {_EXPRESSION}", of)
+    return wanted
+
+
+_COLUMNS = "a list of names, or a dict that says which column or expression each field is"
+_EXPRESSION = "an expression of pyarrow.compute, as pc.field('temp') > 20"
+
+
+def _check_expression(what: str, expected: str, given: Any) -> None:
+    import pyarrow.compute as pc  # which takes its time: only where it is needed
+
+    if not isinstance(given, pc.Expression):
+        raise InvalidArgumentError.of(what, expected, given)
+    try:
+        pickle.dumps(given)
+    except pa.ArrowException as error:
+        raise InvalidArgumentError(
+            f"{what} cannot be sent to tasks: {error}; columns must be named, as by pc.field('id')"
+        ) from error
+
+
+class _Selection:
+    """Fields and rows as Arrow makes them of what is read of a file."""
+
+    def __init__(self, path: str, schema: pa.Schema, wanted: _Wanted, where: Any) -> None:
+        import pyarrow.compute as pc
+
+        self._path = path
+        self._fields = [(name, pc.field(of) if isinstance(of, str) else of) for name, of in wanted]
+        self._where = where
+        plain = plain_schema(schema)
+        self._evaluated(pa.Table.from_batches([], plain))  # which says what does not fit
+        computed = [of for _, of in wanted if not isinstance(of, str)]
+        self.used = _used(plain, computed if where is None else [*computed, where])
+        """The columns that expressions look at."""
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        table = pa.Table.from_batches([rows])
+        for at, field in enumerate(rows.schema):
+            apart = pa.types.is_dictionary(field.type) and field.name not in self.used
+            plain = field.type if apart else plain_type(field.type)
+            if plain != field.type:  # With these Arrow can do more.
+                table = table.set_column(at, field.name, table.column(at).cast(plain))
+        return _in_one(self._evaluated(table))
+
+    def _evaluated(self, table: pa.Table) -> pa.Table:
+        try:
+            return _evaluated(table, self._fields, self._where)
+        except pa.ArrowException as error:
+            self._find_fault(table)
+            raise FileAccessError.unreadable(self._path, error) from error
+
+    def _find_fault(self, table: pa.Table) -> None:
+        """Raise the error of the one that cannot be computed."""
+        parts = [(f"column {name}", of) for name, of in self._fields]
+        if self._where is not None:
+            parts.insert(0, ("where", self._where))
+        for what, expression in parts:
+            try:
+                _evaluated(table, [(what, expression)], self._where)
+            except pa.ArrowException as error:
+                raise FileAccessError.not_computed(self._path, what, expression, error) from error
+
+
+def _evaluated(table: pa.Table, fields: _Wanted, where: Any) -> pa.Table:
+    # Not from `pyarrow.acero`, which imports pandas: half a second in every worker.
+    from pyarrow import _acero
+
+    steps = [_acero.Declaration("table_source", _acero.TableSourceNodeOptions(table))]
+    if where is not None:
+        steps.append(_acero.Declaration("filter", _acero.FilterNodeOptions(where)))
+    names, expressions = zip(*fields, strict=True)
+    steps.append(_acero.Declaration("project", _acero.ProjectNodeOptions(expressions, names)))
+    # Without threads rows stay in their order.
+    return _acero.Declaration.from_sequence(steps).to_table(use_threads=False)
+
+
+def _in_one(table: pa.Table) -> pa.RecordBatch:
+    """A table, which Arrow makes in several parts, as one batch."""
+    if not table.num_rows:
+        return empty_batch(table.schema)
+    columns = [
+        column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+        for column in table.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=table.column_names)
+
+
+def _used(schema: pa.Schema, expressions: Sequence[Any]) -> list[str]:
+    """The columns that expressions look at. Arrow does not tell, so it is tried which of those
+    whose names are in their texts they can do without."""
+
+    def suffice(names: list[str]) -> bool:
+        there = pa.schema([field for field in schema if field.name in names])
+        fields = [(str(at), expression) for at, expression in enumerate(expressions)]
+        try:
+            _evaluated(pa.Table.from_batches([], there), fields, None)
+        except pa.ArrowException:
+            return False
+        return True
+
+    texts = " ".join(map(str, expressions))
+    used = [name for name in schema.names if name in texts]
+    if not suffice(used):
+        return list(schema.names)
+    for name in list(used):
+        rest = [other for other in used if other != name]
+        if suffice(rest):
+            used = rest
+    return used
 
 
 class ParquetColumnarRowInputFormat(_ParquetFormat):
@@ -143,7 +333,15 @@ class ParquetColumnarRowInputFormat(_ParquetFormat):
             if stored is not None and not fits(declared, schema.field(stored).type):
                 raise FileAccessError.other_type(path, name, declared, schema.field(stored).type)
             columns.append(Column(stored, conversion(declared, self._utc)))
-        return Layout(columns, RecordMaker(tuple(names), Row), one_by_one=True)
+        return Layout(
+            reads=list(dict.fromkeys(name for name in found.values() if name is not None)),
+            plainly=(),
+            select=Pick([column.name for column in columns]),
+            leaves_rows_out=False,
+            columns=columns,
+            make_records=RecordMaker(tuple(names), Row),
+            one_by_one=True,
+        )
 
 
 def _found(
