@@ -17,6 +17,7 @@ from bench.peers.contenders import (
     CONTENDERS,
     PENSTOCK,
     PENSTOCK_COLUMNAR,
+    PENSTOCK_FILE_COLUMNS,
     PENSTOCK_FILES,
 )
 from bench.peers.environments import NotInstalled, python_of, versions_in
@@ -33,7 +34,7 @@ _PACKAGES = {
     "bytewax": "bytewax",
     "pathway": "pathway",
 }
-_OURS = (PENSTOCK, PENSTOCK_COLUMNAR, PENSTOCK_FILES)
+_OURS = (PENSTOCK, PENSTOCK_COLUMNAR, PENSTOCK_FILES, PENSTOCK_FILE_COLUMNS)
 _KINDS = {**dict.fromkeys(_OURS, "ours"), BARE: "limit"}
 
 

@@ -34,8 +34,11 @@ BYTEWAX_1 = "bytewax-1"
 BYTEWAX_2 = "bytewax-2"
 PATHWAY = "pathway"
 PENSTOCK_COLUMNAR = "penstock-columnar"
+PENSTOCK_FILE_COLUMNS = "penstock-file-columns"
 
 _JVM_SECONDS = 40.0
+_FEW_JVM_SECONDS = 15.0
+"""Of those for which the JVM does hardly anything."""
 _FILES = 16
 """Those that work in micro-batches are all the better for large ones; one takes some seconds."""
 _SLOW = (20.0, 15.0)
@@ -54,6 +57,13 @@ CONTENDERS = {
             {"columnar": True},
             _JVM_SECONDS,
             files_per_epoch=_FILES,
+        ),
+        Contender(
+            PENSTOCK_FILE_COLUMNS,
+            "Penstock, columnar lane, files read by its tasks",
+            None,
+            {"columnar": True},
+            _FEW_JVM_SECONDS,
         ),
         Contender(TRANSFORM, "transformWithState", None, {}, *_SLOW, files_per_epoch=_FILES),
         Contender(

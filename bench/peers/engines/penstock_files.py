@@ -7,6 +7,7 @@ many rows have been read as are cold, and it is told which share of all came beh
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -24,13 +25,16 @@ def run(params: Params) -> Result:
     env = jobs.environment(params)
     rows = {}
     for stream in params["inputs"]:
-        paths = [str(path) for path in paths_in(params, stream)]
-        files = FileSource.for_bulk_file_format(ParquetRecords(record_type=tuple), *paths)
-        source = files.in_time_order().build()
+        source = source_of(params, stream, ParquetRecords(record_type=tuple))
         timeless = WatermarkStrategy.no_watermarks()
-        rows[stream] = env.from_source(source, timeless, stream).uid(_uid(stream))
-    ends = executed(env, called(params["flink"])(rows), params)
-    uids = [_uid(stream) for stream in params["inputs"]]
+        rows[stream] = env.from_source(source, timeless, stream).uid(uid_of(stream))
+    return answered(env, called(params["flink"])(rows), params)
+
+
+def answered(env: Any, answers: Any, params: Params) -> Result:
+    """Run the job whose last stream is `answers`."""
+    ends = executed(env, answers, params)
+    uids = [uid_of(stream) for stream in params["inputs"]]
     read = list(accumulate(sum(r.records_in.get(uid, 0) for uid in uids) for _, r in ends))
     cold = sum(_rows_in(params, stream) for stream in params["inputs"])
     mark = next(number for number, so_far in enumerate(read) if so_far >= cold)
@@ -41,7 +45,13 @@ def run(params: Params) -> Result:
     }
 
 
-def _uid(stream: str) -> str:
+def source_of(params: Params, stream: str, records: ParquetRecords) -> FileSource:
+    paths = [str(path) for path in paths_in(params, stream)]
+    return FileSource.for_bulk_file_format(records, *paths).in_time_order().build()
+
+
+def uid_of(stream: str) -> str:
+    """By which reports tell how much of a stream was read."""
     return f"rows-{stream}"
 
 

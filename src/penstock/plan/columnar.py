@@ -1,8 +1,9 @@
-"""Which part of a program Spark does on its side: a rewrite of the nodes before they are chained.
+"""Which part of a program works on whole columns: a rewrite of the nodes before they are chained.
 
 Columns behind a Spark source become steps of the source. Windows with built-in aggregates behind
-them get partial results, combined by key and slice of time before they leave Spark, wherever
-nothing stands against it; if something does, the reason is kept for explain. Pure.
+them, or behind a source of files that reads columns, get partial results, combined by key and slice
+of time before they leave the source's task, wherever nothing stands against it; if something does,
+the reason is kept for explain. Decides, and asks sources for nothing but their columns.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.common.watermark_strategy import WatermarkKind
+from penstock.common.watermark_strategy import FieldTime, WatermarkKind
 from penstock.datastream.window import (
     EventTimeTrigger,
     SlidingEventTimeWindows,
@@ -23,10 +24,17 @@ from penstock.graph.stream_graph import Node
 from penstock.runtime.aggregates import BuiltInAggregate
 from penstock.runtime.fields import Getter, TupleGetter
 from penstock.runtime.operators.columns import ColumnOperator
-from penstock.runtime.operators.sources import SparkSource
+from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.operators.timestamps import AssignTime
 from penstock.runtime.operators.windows import Windowing
-from penstock.runtime.partials import KEY_TYPES, NUMBER_OF_RECORDS, Combined, partials_of
+from penstock.runtime.partials import (
+    KEY_TYPES,
+    NUMBER_OF_RECORDS,
+    TIME_TYPES,
+    Combined,
+    in_arrow,
+    partials_of,
+)
 
 COLUMNAR, PYTHON = "columnar", "Python"
 
@@ -53,7 +61,8 @@ def in_lanes(
 
     `heads`: for each node, the first node of its chain.
     """
-    if not any(isinstance(node.operator, SparkSource) for node in nodes):
+    forms = _forms(nodes)
+    if not forms and not any(isinstance(node.operator, SparkSource) for node in nodes):
         return nodes, {}
     found = {node.id: node for node in nodes}
     lanes = {node.id: Lane(PYTHON) for node in nodes}
@@ -64,15 +73,14 @@ def in_lanes(
                 found[changed.id] = changed
                 lanes[changed.id] = Lane(COLUMNAR)
     for node in nodes:
-        if isinstance(node.operator, Windowing) and isinstance(
-            node.operator.combine, BuiltInAggregate
-        ):
+        if _is_built_in(node):
             try:
-                changes = _combined(tuple(found.values()), node, heads, ordered_everywhere)
+                changes = _combined(tuple(found.values()), node, forms, heads, ordered_everywhere)
             except _InPython as why:
                 lanes[node.id] = Lane(PYTHON, str(why))
             else:
                 found.update((changed.id, changed) for changed in changes)
+                lanes.update((changed.id, Lane(COLUMNAR)) for changed in changes)
                 lanes[node.id] = Lane(f"{COLUMNAR}, partial results merged")
     return tuple(found[node.id] for node in nodes), lanes
 
@@ -136,19 +144,18 @@ def _place(node: Node) -> str:
 
 
 def _combined(
-    nodes: tuple[Node, ...], window: Node, heads: Mapping[int, int], ordered_everywhere: bool
+    nodes: tuple[Node, ...],
+    window: Node,
+    forms: Mapping[int, Any],
+    heads: Mapping[int, int],
+    ordered_everywhere: bool,
 ) -> tuple[Node, ...]:
     """The nodes that change if the records of a window are combined before they come to it."""
     _check_windows(window, ordered_everywhere)
-    path = _path_to(nodes, window)
+    path = _path_to(nodes, window, forms)
     for node in path[1:]:
         if heads[node.id] != heads[path[0].id]:  # only an exchange by key takes whole batches
             raise _InPython(f"{_place(node)} is not chained to what is before it")
-    source: SparkSource = path[0].operator
-    if sum(not node.inputs for node in nodes) > 1:
-        raise _InPython("the job has other sources")
-    if any(getattr(node.operator, "needs_clock", False) for node in nodes):
-        raise _InPython("the job has epochs without input, for an operator that goes by the clock")
     timed = path[-1]
     time = timed.operator if isinstance(timed.operator, AssignTime) else timed.operator.time
     if time.strategy.kind is not WatermarkKind.BOUNDED:
@@ -157,9 +164,12 @@ def _combined(
     assert isinstance(by_key, ByKey)
     if by_key.key_type is not None or any(node.output_type is not None for node in path):
         raise _InPython("a type is declared, to which values are converted in Python")
-    combined = _combination(source, window.operator, by_key)
+    source = path[0].operator
+    if isinstance(source, SparkSource):
+        combined, source = _combined_by_spark(nodes, window, source, by_key)
+    else:
+        combined, source = _combined_by_columns(window, source, forms[path[0].id], time, by_key)
     time = replace(time, newest=combined.newest)
-    source = replace(source, combined=combined)
     if timed is path[0]:
         source = replace(source, time=time)
     else:
@@ -167,6 +177,71 @@ def _combined(
     edge = replace(window.inputs[0], partitioning=replace(by_key, select=combined.select))
     window = replace(window, operator=replace(window.operator, combined=combined), inputs=(edge,))
     return timed, replace(path[0], operator=source), window
+
+
+def _combined_by_spark(
+    nodes: tuple[Node, ...], window: Node, source: SparkSource, by_key: ByKey
+) -> tuple[Combined, SparkSource]:
+    if sum(not node.inputs for node in nodes) > 1:
+        raise _InPython("the job has other sources")
+    if any(getattr(node.operator, "needs_clock", False) for node in nodes):
+        raise _InPython("the job has epochs without input, for an operator that goes by the clock")
+    frame = source.steps[-1].frame if source.steps else source.frame
+    types = [kind for _, kind in frame.dtypes]
+    combined = _combination(source.record.positions(), types, window.operator, by_key)
+    return combined, replace(source, combined=combined)
+
+
+def _combined_by_columns(
+    window: Node, source: PythonSource, form: Any, time: AssignTime, by_key: ByKey
+) -> tuple[Combined, PythonSource]:
+    """The same for a source that reads whole columns by itself."""
+    if source.record_type is not None:
+        raise _InPython("a type is declared, to which values are converted in Python")
+    types = [_SPARKS_NAMES.get(str(kind), str(kind)) for kind in form.schema.types]
+    positions = form.record.positions()
+    combined = _combination(positions, types, window.operator, by_key)
+    possible = in_arrow(types)
+    for partial in combined.partials:
+        if not possible(partial):
+            raise _InPython(
+                f"the {partial.kind} of a column of type {types[partial.columns[0]]} is not "
+                "computed of whole columns"
+            )
+    assigner: Any = time.strategy.timestamp_assigner
+    at = _column(positions, assigner.field)
+    if types[at] not in TIME_TYPES:
+        raise _InPython(f"the timestamps {assigner.field!r} are a column of type {types[at]}")
+    return combined, replace(source, source=form.source, combined=combined, time_column=at)
+
+
+_SPARKS_NAMES = {
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "bool": "boolean",
+    "date32[day]": "date",
+}
+"""Of types that Arrow calls otherwise."""
+
+
+def _forms(nodes: tuple[Node, ...]) -> dict[int, Any]:
+    """The sources that can read whole columns by themselves, if any window has a use for that."""
+    if not any(_is_built_in(node) for node in nodes):
+        return {}
+    sources = {
+        node.id: getattr(node.operator.source, "columnar", None)
+        for node in nodes
+        if isinstance(node.operator, PythonSource)
+    }
+    forms = {id: columnar() for id, columnar in sources.items() if columnar is not None}
+    return {id: form for id, form in forms.items() if form is not None}
+
+
+def _is_built_in(node: Node) -> bool:
+    operator = node.operator
+    return isinstance(operator, Windowing) and isinstance(operator.combine, BuiltInAggregate)
 
 
 def _check_windows(window: Node, ordered_everywhere: bool) -> None:
@@ -189,8 +264,8 @@ def _check_windows(window: Node, ordered_everywhere: bool) -> None:
         raise _InPython("records are put in order of time")
 
 
-def _path_to(nodes: tuple[Node, ...], window: Node) -> list[Node]:
-    """From the source to what is before the window, if Spark does all of it."""
+def _path_to(nodes: tuple[Node, ...], window: Node, forms: Mapping[int, Any]) -> list[Node]:
+    """From the source to what is before the window, if all of it works on columns."""
     by_id = {node.id: node for node in nodes}
     if len(window.inputs) != 1 or window.inputs[0].tag is not None:
         raise _InPython("it does not read just one stream")
@@ -203,22 +278,30 @@ def _path_to(nodes: tuple[Node, ...], window: Node) -> list[Node]:
         found.insert(0, node)
         if len(_readers(nodes, node)) > 1:
             raise _InPython(f"{_place(node)} is also read by others")
-        if isinstance(node.operator, SparkSource):
+        if isinstance(node.operator, SparkSource) or node.id in forms:
             break
         if not isinstance(node.operator, ColumnOperator | AssignTime) or len(node.inputs) != 1:
             raise _InPython(f"{_place(node)} before it is done in Python")
         edge = node.inputs[0]
         if not isinstance(edge.partitioning, Forward):
             raise _InPython(f"its records are sent to {_place(node)} one by one")
-    if not found[0].operator.has_times or not _has_time(found[-1]):
-        raise _InPython("its timestamps are no Column")
+    if isinstance(found[0].operator, SparkSource):
+        if not found[0].operator.has_times or not _has_time(found[-1]):
+            raise _InPython("its timestamps are no Column")
+    elif not _has_time(found[-1]) or not _is_field_time(found[-1]):
+        raise _InPython("its timestamps are no field, as in with_timestamp_assigner('time')")
     return found
 
 
-def _combination(source: SparkSource, windowing: Windowing, by_key: ByKey) -> Combined:
-    frame = source.steps[-1].frame if source.steps else source.frame
-    types = [kind for _, kind in frame.dtypes]
-    positions = source.record.positions()
+def _is_field_time(node: Node) -> bool:
+    operator: Any = node.operator
+    time = operator if isinstance(operator, AssignTime) else operator.time
+    return isinstance(time.strategy.timestamp_assigner, FieldTime)
+
+
+def _combination(
+    positions: dict[Any, int] | None, types: list[str], windowing: Windowing, by_key: ByKey
+) -> Combined:
     if positions is None:
         raise _InPython("its records are objects of a class")
     keys, several = _key_fields(by_key.select)

@@ -8,7 +8,7 @@ values with equal ranks the lower (or higher) one is taken.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -91,8 +91,13 @@ class BuiltInAggregate(AggregateFunction):
         """The results of many, at least one, at once: a third of the time."""
         parts = zip(*accumulators, strict=True)
         # Accumulators may be those of a program that had more aggregates, or fewer.
-        columns = [map(result, part) for result, part in zip(self._results, parts, strict=True)]
-        return map(tuple.__new__, repeat(self._record), zip(*columns, strict=True))
+        return self.records(
+            [map(result, part) for result, part in zip(self._results, parts, strict=True)]
+        )
+
+    def records(self, results: Sequence[Iterable[Any]]) -> Iterator[Any]:
+        """Records of results, given aggregate by aggregate."""
+        return map(tuple.__new__, repeat(self._record), zip(*results, strict=True))
 
 
 def _merging(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
+from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
 
 from penstock.errors import RecordTooLargeError
 from penstock.graph.partitioning import ByKey
+from penstock.runtime.grouping import column_of
 from penstock.runtime.partials import KeyColumns
 from penstock.runtime.payload import encode_batch
-from penstock.runtime.writers import LARGEST_PAYLOAD, Bucket, EdgeWriter, WriteRun
+from penstock.runtime.writers import LARGEST_PAYLOAD, MOST_ROUTES, Bucket, EdgeWriter, WriteRun
 
 
 class BatchWriter(EdgeWriter):
@@ -23,20 +24,19 @@ class BatchWriter(EdgeWriter):
         self.run = self._in_batches(self.edge.partitioning.select)
 
     def _in_batches(self, call: Any) -> WriteRun:
-        routes, route = self._routes()
+        _, route = self._routes()
         buckets = self._buckets
+        receivers = _Receivers(lambda key: buckets.index(route(key)))
 
         def run(batch: Any) -> None:
-            chosen: dict[Bucket, list[int]] = {bucket: [] for bucket in buckets}
-            for row, key in enumerate(call(batch)):
-                try:
-                    bucket = routes[key]
-                except KeyError:
-                    bucket = route(key)
-                chosen[bucket].append(row)
-            for bucket, rows in chosen.items():
-                if rows:
-                    self._post_batch(bucket, batch.take(_numbers(rows)))
+            receivers.make_room()
+            keys = call(batch)
+            chosen = np.fromiter(map(receivers.__getitem__, keys), np.int64, len(keys))
+            for number, bucket in enumerate(buckets):
+                rows = np.flatnonzero(chosen == number)
+                if len(rows):
+                    whole = len(rows) == len(keys)
+                    self._post_batch(bucket, batch if whole else batch.take(column_of(rows)))
 
         return run
 
@@ -59,6 +59,16 @@ def takes_batches(partitioning: Any) -> bool:
     return isinstance(partitioning, ByKey) and isinstance(partitioning.select, KeyColumns)
 
 
-def _numbers(rows: list[int]) -> Any:
-    """Not by `pa.array`, whose first call imports pandas: half a second in every worker."""
-    return pa.Array.from_buffers(pa.int32(), len(rows), [None, pa.py_buffer(array("i", rows))])
+class _Receivers(dict[Any, int]):
+    """Where keys go, by number; found out when a key is first met."""
+
+    def __init__(self, find: Callable[[Any], int]) -> None:
+        self._find = find
+
+    def __missing__(self, key: Any) -> int:
+        found = self[key] = self._find(key)
+        return found
+
+    def make_room(self) -> None:
+        if len(self) >= MOST_ROUTES:
+            self.clear()

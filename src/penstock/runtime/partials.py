@@ -1,5 +1,5 @@
-"""Partial results that Spark has computed on its side: what it is to compute, and what is made of
-its rows. Knows columns by position, and no Spark.
+"""Partial results: what is computed of records before they go to their windows, by Spark or of
+whole batches, and what is made of the rows. Knows columns by position, and no Spark.
 
 A row stands for all records of one key and slice of time in one task. It has the key's columns, the
 start of the slice, the newest timestamp, the number of records, and then the partial results. Rows
@@ -18,6 +18,8 @@ import pyarrow as pa
 from penstock.datastream.connectors._arrow_columns import column_values
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.aggregates import Aggregate, distinct_values
+from penstock.runtime.grouping import Groups, column_of, is_number, numbers_in
+from penstock.state.windows import check_span
 
 COUNT, SUM, HIGH, LOW, MIN, MAX, MIN_PAIR, MAX_PAIR, VALUES = (
     "count", "sum", "sum of high parts", "sum of low parts", "min", "max", "min pair", "max pair",
@@ -36,6 +38,8 @@ _SUMMED = (*_INTEGERS, *_FLOATS)
 _ORDERED = (*_SUMMED, "string", "binary", "boolean", "date")
 KEY_TYPES = (*_INTEGERS, "string", "boolean", "date")
 """Of columns whose values are equal in Spark exactly if they are in Python."""
+TIME_TYPES = _INTEGERS
+"""Of columns that may be timestamps in milliseconds."""
 _TYPES = {
     "sum": _SUMMED,
     "avg": _SUMMED,
@@ -71,9 +75,13 @@ Merged = tuple[Any, int, int, tuple[Any, ...]]
 """Key, start of the slice, number of records, accumulator."""
 
 
+Columns = list[list[Any]]
+"""Python values, by column."""
+
+
 @dataclass(frozen=True)
 class Combined:
-    """Records are combined by key and slice of time before they leave Spark."""
+    """Records are combined by key and slice of time before they leave their source's task."""
 
     keys: tuple[int, ...]
     """Positions of the key's columns."""
@@ -98,41 +106,121 @@ class Combined:
 
     def records_in(self, batch: Any) -> int:
         """How many records the rows of a batch stand for."""
-        if batch.column(len(self.keys)).null_count:
-            raise InvalidArgumentError(
-                "a record has no timestamp: the column given to with_timestamp_assigner is null; "
-                "filter such records out before, or put a value in its place (coalesce)"
-            )
-        return sum(column_values(batch.column(len(self.keys) + 2)))
+        _check_times(batch.column(len(self.keys)))
+        return int(numbers_in(batch.column(len(self.keys) + 2)).sum())
+
+    def combine(self, batch: Any, time: int) -> Any:
+        """The rows of partial results of a batch of records, whose timestamps are in column `time`;
+        those of one slice one after the other."""
+        times = batch.column(time)
+        _check_times(times)
+        millis = numbers_in(times)
+        start = column_of(_starts(millis, self.slide, self.offset))
+        keys = [batch.column(at) for at in self.keys]
+        groups = Groups([start, *keys])
+        rows = groups.first_rows()
+        partials = [
+            _COMPUTED[partial.kind](groups, batch.column(partial.columns[0]))
+            for partial in self.partials
+        ]
+        columns = [
+            *[_plain(key.take(rows)) for key in keys],
+            start.take(rows),
+            groups.reduced("max", millis, times),
+            groups.sizes(),
+            *partials,
+        ]
+        return pa.RecordBatch.from_arrays(columns, _names(len(columns)))
 
     def merged(self, batches: list[Any]) -> Iterator[Merged]:
         """What the rows of some batches come to.
 
-        One for each key and slice, if Arrow can merge all that was computed; else one for each row.
+        One for each key and slice, if all that was computed are numbers; else one for each row.
         """
-        rows = self._by_arrow(batches) or batches
-        count = len(self.keys)
-        for batch in _in_parts(rows):
-            starts, _, records, *found = map(column_values, batch.columns[count:])
-            found.append(records)
-            parts = [_ACCUMULATED[kind](*[found[i] for i in used]) for kind, used in self.parts]
-            accumulators = zip(*parts, strict=True)
-            yield from zip(self.select(batch), starts, records, accumulators, strict=True)
+        for batch in self.grouped(batches) or batches:
+            for keys, starts, partials in self._read(batch):
+                accumulators = zip(*self._made(_ACCUMULATED, partials), strict=True)
+                records = partials[NUMBER_OF_RECORDS]
+                yield from zip(keys, starts, records, accumulators, strict=True)
 
-    def _by_arrow(self, batches: list[Any]) -> list[Any] | None:
+    def results(self, batch: Any) -> Iterator[tuple[list[Any], Columns]]:
+        """Keys, and the results of all that is in their rows, by aggregate; some at a time. Of a
+        batch that was `grouped`, which has results of numbers only."""
+        for keys, _, partials in self._read(batch):
+            yield keys, self._made(_RESULTS, partials)
+
+    def _read(self, batch: Any) -> Iterator[tuple[list[Any], list[int], Columns]]:
+        """Keys, starts, and partial results, the last of which are numbers of records."""
+        count = len(self.keys)
+        for at in range(0, batch.num_rows, _AT_ONCE):
+            rows = batch.slice(at, _AT_ONCE)
+            starts, _, records, *partials = map(column_values, rows.columns[count:])
+            yield self.select(rows), starts, [*partials, records]
+
+    def _made(self, ways: dict[str, Callable[..., list[Any]]], partials: Columns) -> Columns:
+        return [ways[kind](*[partials[i] for i in used]) for kind, used in self.parts]
+
+    def starts_in(self, batch: Any) -> Any:
+        """The starts of the slices that the rows of a batch belong to, as numbers of numpy's."""
+        return numbers_in(batch.column(len(self.keys)))
+
+    def grouped(self, batches: list[Any]) -> list[Any] | None:
         """The rows of each key and slice made one, or None if that is not possible."""
         count = len(self.keys)
         ways = ["max", "sum", *[_MERGES.get(partial.kind) for partial in self.partials]]
-        table = pa.Table.from_batches(batches)
-        for way, column in zip(ways, table.columns[count + 1 :], strict=True):
-            if way is None or (way != "sum" and not _is_ordered(column)):
-                return None
-        names = [str(at) for at in range(table.num_columns)]
-        groups = table.rename_columns(names).group_by(names[: count + 1], use_threads=False)
-        merged = groups.aggregate(list(zip(names[count + 1 :], ways, strict=True)))
-        made = [f"{name}_{way}" for name, way in zip(names[count + 1 :], ways, strict=True)]
-        chosen = merged.select([*names[: count + 1], *made]).combine_chunks()
-        return list(chosen.to_batches())
+        kinds = batches[0].schema.types[count + 1 :]
+        if not all(way and is_number(kind) for way, kind in zip(ways, kinds, strict=True)):
+            return None
+        whole = pa.concat_batches(batches)
+        groups = Groups([whole.column(count), *whole.columns[:count]])
+        rows = groups.first_rows()
+        merged = [column.take(rows) for column in whole.columns[: count + 1]]
+        for way, column in zip(ways, whole.columns[count + 1 :], strict=True):
+            assert way is not None
+            merged.append(groups.reduced(way, numbers_in(column), column))
+        return [pa.RecordBatch.from_arrays(merged, _names(len(merged)))]
+
+
+def _check_times(times: Any) -> None:
+    if times.null_count:
+        raise InvalidArgumentError(
+            "a record has no timestamp: the column given to with_timestamp_assigner is null; "
+            "filter such records out before, or put a value in its place (coalesce)"
+        )
+
+
+def _starts(times: Any, slide: int, offset: int) -> Any:
+    """Where the slices of timestamps begin."""
+    if len(times) and (times.min() < -_FAR or times.max() > _FAR):
+        # Near the ends of time numbers of 64 bits do not do.
+        found = [time - (time - offset) % slide for time in times.tolist()]
+        for start in found:
+            check_span(start, start + slide)
+        return np.array(found, np.int64)
+    return times - (times - offset) % slide
+
+
+_FAR = 1 << 62
+
+
+def _plain(column: Any) -> Any:
+    """Without a dictionary, which would be sent with every few rows."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _names(number: int) -> list[str]:
+    return [str(at) for at in range(number)]
+
+
+def in_arrow(types: list[str]) -> Callable[[Partial], bool]:
+    """Whether a partial result can be computed of whole batches, with columns of these types."""
+
+    def can(partial: Partial) -> bool:
+        if partial.kind == COUNT:
+            return True
+        return partial.kind in _COMPUTED and types[partial.columns[0]] in _SUMMED
+
+    return can
 
 
 def partials_of(aggregate: Aggregate, columns: dict[Any, int], types: list[str]) -> list[Partial]:
@@ -157,26 +245,23 @@ def partials_of(aggregate: Aggregate, columns: dict[Any, int], types: list[str])
     return [Partial(_PARTIAL[kind], used)]
 
 
-def _in_parts(batches: list[Any]) -> Iterator[Any]:
-    for batch in batches:
-        for start in range(0, batch.num_rows, _AT_ONCE):
-            yield batch.slice(start, _AT_ONCE)
-
-
 _MERGES = {COUNT: "sum", SUM: "sum", HIGH: "sum", LOW: "sum", MIN: "min", MAX: "max"}
-"""By which function of Arrow's partial results are merged."""
+"""How partial results are merged, of numbers."""
 
 
-def _is_ordered(column: Any) -> bool:
-    """Whether Arrow finds the same extremes as we do: of numbers, if all of them are some."""
-    if pa.types.is_floating(column.type):
-        return not any(np.isnan(_numbers(chunk)).any() for chunk in column.chunks)
-    return bool(pa.types.is_integer(column.type))
+def _reducing(way: str, part_of: Callable[[Any], Any] = lambda numbers: numbers) -> Any:
+    return lambda groups, column: groups.reduced(way, part_of(numbers_in(column)), column)
 
 
-def _numbers(column: Any) -> Any:
-    kind = column.type.to_pandas_dtype()
-    return np.frombuffer(column.buffers()[1], kind)[column.offset : column.offset + len(column)]
+_COMPUTED: dict[str, Callable[[Groups, Any], Any]] = {
+    COUNT: Groups.count,
+    SUM: _reducing("sum"),
+    HIGH: _reducing("sum", lambda numbers: numbers >> LOW_BITS),
+    LOW: _reducing("sum", lambda numbers: numbers & ((1 << LOW_BITS) - 1)),
+    MIN: _reducing("min"),
+    MAX: _reducing("max"),
+}
+"""Partial results of whole batches."""
 
 
 _PARTIAL = {
@@ -227,3 +312,18 @@ _ACCUMULATED: dict[str, Callable[..., list[Any]]] = {
     "max_by": _pairs,
     "count_distinct": _sets,
 }
+
+
+def _mean(*columns: list[Any]) -> list[Any]:
+    totals, counts = _total(*columns[:-1]), columns[-1]
+    return [total / count if count else None for total, count in zip(totals, counts, strict=True)]
+
+
+_RESULTS: dict[str, Callable[..., list[Any]]] = {
+    "count": _same,
+    "sum": _total,
+    "avg": _mean,
+    "min": _same,
+    "max": _same,
+}
+"""From columns of partial results to a column of results, of what is `grouped`."""

@@ -45,7 +45,7 @@ LARGEST_PAYLOAD = 1 << 30
 # Put before all others where a receiver sorts by producer.
 _FIRST = 1 << 62
 # So many keys remember their receiver; then the memory starts anew.
-_MOST_ROUTES = 1_000_000
+MOST_ROUTES = 1_000_000
 _NO_MORE = object()
 
 
@@ -295,7 +295,7 @@ class EdgeWriter:
             bucket = routes.get(key)
             if bucket is None:
                 group = key_group_of(encode_key(key), max_parallelism)
-                if len(routes) >= _MOST_ROUTES:
+                if len(routes) >= MOST_ROUTES:
                     routes.clear()
                 routes[key] = bucket = buckets[subtask_of(group, max_parallelism, receivers)]
             return bucket

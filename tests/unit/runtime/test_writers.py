@@ -187,7 +187,7 @@ def test_bad_keys_are_refused(key):
 
 
 def test_routes_are_forgotten_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(writers, "_MOST_ROUTES", 3)
+    monkeypatch.setattr(writers, "MOST_ROUTES", 3)
     sender = Sender(ByKey(lambda record: record))
     sender.send(*range(20), *range(20))
     assert sorted(chain.from_iterable(sender.received().values())) == sorted([*range(20)] * 2)

@@ -23,6 +23,7 @@ from penstock.runtime.watermarks import MAX_TIMESTAMP, WATERMARK
 
 # Between looks at how much is waiting to be sent.
 _CHUNK = 10_000
+_CHUNK_OF_COLUMNS = 131_072
 # Until a source that has nothing just now is asked again, if its end is waited for.
 _WAIT_SECONDS = 0.02
 
@@ -35,6 +36,10 @@ class PythonSource:
     time: AssignTime | None = None
     """How its records get their timestamps, if that is to be known by split."""
     record_type: TypeInformation | None = None
+    combined: Combined | None = None
+    """If its records come as batches of columns, which are combined: how."""
+    time_column: int = 0
+    """Which of the columns then has the timestamps."""
 
     @property
     def bounded(self) -> bool:
@@ -70,6 +75,10 @@ class OpenPythonSource(OpenOperator):
         if assigned is not None:
             self._time = SplitTime(assigned.strategy_of(host), host, self.control)
         self.process = host.emit
+        self._combined, self._time_column = described.combined, described.time_column
+        self._chunk = _CHUNK if self._combined is None else _CHUNK_OF_COLUMNS
+        if self._time is not None and self._combined is not None:
+            self._time.take_batches(self._combined.newest, host)
         self._run = host.emit_run if self._time is None else self._time.run
         self._unfinished: set[str] | None = None
         self.cut_off = False
@@ -111,7 +120,7 @@ class OpenPythonSource(OpenOperator):
                 self._time.turn_to(at.split.split_id)
             deadline = began + seconds * min(number / sharing, 1)
             while left > 0 and not at.finished:
-                result = self._reader.read(at.split, at.position, min(left, _CHUNK))
+                result = self._reader.read(at.split, at.position, min(left, self._chunk))
                 found = len(result.records) if result.count is None else result.count
                 if not skip and found:
                     self._emit(result)
@@ -142,7 +151,7 @@ class OpenPythonSource(OpenOperator):
 
         while splits := [split for split in splits if not split.finished]:
             found, reached = 0, {split.split.split_id: split for split in splits}
-            for at in self.read(splits, _CHUNK * len(splits), skip, counted, math.inf):
+            for at in self.read(splits, self._chunk * len(splits), skip, counted, math.inf):
                 reached[at.split.split_id] = at
                 yield at
             splits = list(reached.values())
@@ -161,6 +170,9 @@ class OpenPythonSource(OpenOperator):
 
     def _emit(self, result: ReadResult) -> None:
         self._scope.timestamp = None
+        if self._combined is not None:
+            self._run(self._combined.combine(result.records, self._time_column))
+            return
         records: Iterable[Any] = result.records
         if self._convert is not None:
             records = map(self._convert, records)

@@ -36,7 +36,7 @@ _KINDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("runtime/writers.py", ("_flush", "_flush_halves", "_frozen"), ENCODE),
     ("runtime/writers.py", (), ROUTING),
     ("runtime/stores.py", (), CATCH_UP),
-    ("runtime/batch_writer.py", ("_post_batch", "_numbers"), ENCODE),
+    ("runtime/batch_writer.py", ("_post_batch",), ENCODE),
     ("runtime/batch_writer.py", (), ROUTING),
     ("runtime/vertex_task.py", ("__init__",), OPENING),
     ("runtime/chain.py", ("compose",), OPENING),

@@ -29,7 +29,11 @@ from penstock.datastream.window import (
 )
 from penstock.runtime.operators.base import OpenOperator, OperatorHost
 from penstock.runtime.operators.windows.aligned import AlignedWindows
-from penstock.runtime.operators.windows.combined import CombinedAligned, CombinedSliced
+from penstock.runtime.operators.windows.combined import (
+    CombinedAligned,
+    CombinedSliced,
+    CombinedTumbling,
+)
 from penstock.runtime.operators.windows.general import GeneralWindows
 from penstock.runtime.operators.windows.sessions import SessionWindows
 from penstock.runtime.operators.windows.sliced import SlicedWindows, can_slice
@@ -69,7 +73,7 @@ class Windowing:
     slices: bool = True
     """Whether sliding windows may be put together from slices."""
     combined: Combined | None = None
-    """Of partial results that come instead of records, since Spark has combined them: which."""
+    """Of partial results that come instead of records: which."""
 
     @property
     def needs_clock(self) -> bool:
@@ -106,7 +110,7 @@ class Windowing:
                     return CombinedSliced if sliced else CombinedAligned
                 return SlicedWindows if sliced else AlignedWindows
             if type(assigner) is TumblingEventTimeWindows:
-                return AlignedWindows if self.combined is None else CombinedAligned
+                return AlignedWindows if self.combined is None else CombinedTumbling
             if type(assigner) is EventTimeSessionWindows and self.combine is not None:
                 return SessionWindows
         return GeneralWindows

@@ -100,6 +100,8 @@ class Evaluation:
             self._bare_results if self._call is None else self._function_results
         )
         """The results of one window for each of some keys, to be emitted as they are drawn."""
+        self.results_of_inputs = self.results
+        """The same of what the function gets, which built-in aggregates have been evaluated to."""
         if isinstance(windowing.combine, BuiltInAggregate) and windowing.evictor is None:
             self._inputs = _as_they_are
             self.results = _at_once(windowing.combine, self.results)
