@@ -242,3 +242,30 @@ def test_a_record_that_cannot_be_made(env: StreamExecutionEnvironment, folder: P
     stream = env.from_source(records_of(folder, record_type=Positive), source_name="numbers")
     with pytest.raises(UserFunctionError, match=r"'Source: numbers .*ValueError: negative"):
         list(stream.key_by(lambda r: r.n).map(lambda r: r.n).execute_and_collect())
+
+
+def test_records_come_over_an_exchange_as_they_are(
+    env: StreamExecutionEnvironment, folder: Path
+) -> None:
+    """What is known of a file's columns goes for that file only: others have other types, and what
+    is not plain."""
+    day = dt.date(2026, 11, 18)
+    put(folder / "0", {"id": ["a", "b", None] * 50, "v": [1, None, -(2**63)] * 50})
+    put(folder / "1", {"id": ["a", "c"], "v": ["text", "größe"]})
+    put(folder / "2", {"id": ["b"], "v": [day]})
+    put(folder / "3", {"id": ["b", "a"], "v": [0.5, float("inf")]})
+    put(folder / "4", {"id": [7], "v": [True]})
+    source = FileSource.for_bulk_file_format(ParquetRecords(), str(folder)).in_time_order().build()
+
+    def checked(record: Any) -> tuple[str, str]:
+        assert record.id == record[0]
+        return type(record).__name__, repr(tuple(record))
+
+    ds = env.from_source(source, WatermarkStrategy.no_watermarks(), "files")
+    kept = ds.filter(lambda record: record.v != 0.5).key_by(lambda record: str(record.id))
+
+    found = Counter(kept.map(checked).execute_and_collect())
+
+    rows = [("a", 1), ("b", None), (None, -(2**63))] * 50
+    rows += [("a", "text"), ("c", "größe"), ("b", day), ("a", float("inf")), (7, True)]
+    assert found == Counter(("Record", repr(row)) for row in rows)

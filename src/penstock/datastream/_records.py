@@ -2,6 +2,9 @@
 
 By default a record is a named tuple, `Record(id=…, temp=…)`: read by position, by name, or
 unpacked, and as cheap as a tuple.
+
+Columns have types, so it is known what all records of one batch are. A shape says it in a text:
+`(sid)` are tuples of a text, an int and a float, each of which may also be None.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from functools import lru_cache
 from itertools import repeat
 from operator import itemgetter
 from typing import Any
+
+import pyarrow as pa
 
 from penstock.common.types import Row, make_row
 from penstock.errors import InvalidArgumentError
@@ -94,6 +99,16 @@ class RecordMaker:
         known = self.kind in (None, dict, Row) or name in field_names(self.kind)
         return name if known else None
 
+    def shape(self, types: Iterable[Any]) -> str | None:
+        """What records of columns of these types are; None, if shapes do not say it."""
+        if self.kind not in (None, tuple):
+            return None
+        letters = list(map(_letter, types))
+        if "" in letters or not letters:
+            return None
+        values = f"({''.join(letters)})"
+        return values if self.kind is tuple else named_shape(self.names, values)
+
     def __call__(self, columns: list[list[Any]]) -> Iterable[Any]:
         kind = self.kind
         rows: Iterator[Any] = zip(*columns, strict=True)
@@ -122,8 +137,45 @@ class ValueMaker:
     def field_of(self, position: int) -> int | None:
         return 0 if position == 0 else None
 
+    def shape(self, types: Iterable[Any]) -> str | None:
+        [kind] = types
+        return _letter(kind) or None
+
     def __call__(self, columns: list[list[Any]]) -> Iterable[Any]:
         return columns[0]
+
+
+_KINDS: tuple[tuple[str, Any], ...] = (
+    ("i", pa.types.is_integer),
+    ("d", pa.types.is_floating),
+    ("b", pa.types.is_boolean),
+    ("s", pa.types.is_string),
+    ("s", pa.types.is_large_string),
+)
+
+
+def _letter(kind: Any) -> str:
+    """Of the values of a column of Arrow's; empty, if there is none."""
+    if pa.types.is_dictionary(kind):
+        return _letter(kind.value_type)
+    return next((letter for letter, is_kind in _KINDS if is_kind(kind)), "")
+
+
+_BETWEEN, _BEHIND = "\x1f", "\x1e"
+
+
+def named_shape(names: tuple[str, ...], values: str) -> str | None:
+    """The shape of records with these names; None, if they have what stands between names."""
+    text = _BETWEEN.join(names)
+    if _BEHIND in text or text.count(_BETWEEN) != len(names) - 1:
+        return None
+    return f"{text}{_BEHIND}{values}"
+
+
+def names_in(shape: str) -> tuple[tuple[str, ...] | None, str]:
+    """The names of the records, if they have some, and the shape of their values."""
+    names, behind, values = shape.rpartition(_BEHIND)
+    return (tuple(names.split(_BETWEEN)) if behind else None), values
 
 
 def field_names(kind: Any) -> tuple[str, ...]:

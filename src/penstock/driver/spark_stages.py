@@ -165,7 +165,7 @@ class SparkSourceTask:
             records: Iterable[SourceRecords] = map(source.read_combined, batches)
         else:
             records = (
-                source.read([column_values(c) for c in part.columns])
+                source.read([column_values(c) for c in part.columns], part.schema.types)
                 for batch in batches
                 for part in _sliced(batch)
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from penstock.common._type_conversion import lines_converting
@@ -28,8 +28,11 @@ from penstock.runtime.operators.base import (
     OperatorTime,
     one_by_one,
 )
+from penstock.runtime.operators.columns import ColumnOperator
 from penstock.runtime.operators.ordered import Ordered
-from penstock.runtime.operators.sources import SparkSource
+from penstock.runtime.operators.sources import PythonSource, SparkSource
+from penstock.runtime.operators.stateless import Filter
+from penstock.runtime.operators.timestamps import AssignTime
 from penstock.runtime.physical import JobSettings, Output, PhysicalOperator, Vertex
 from penstock.runtime.profiling.counting import RecordCounts, told_by
 from penstock.runtime.runtime_context import TaskRuntimeContext
@@ -40,6 +43,9 @@ from penstock.runtime.watermarks import Control
 from penstock.runtime.writers import EdgeWriter
 from penstock.state.backend import KeyScope
 from penstock.state.keyed_state import KeyedState
+
+_PASSING = (PythonSource, SparkSource, AssignTime, Filter, ColumnOperator)
+"""Whose output are records as they came from the source."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +153,7 @@ class Composition:
             watermark_interval=self.settings.watermark_interval,
             unsay=self._unsay,
             stopped=lambda: is_stopped(self.settings.run_id),
+            records_are=self.records_are,
         )
 
     def _emit_side(
@@ -168,6 +175,23 @@ class Composition:
             side(value)
 
         return emit_side
+
+    def records_are(self, shape: str | None) -> None:
+        """What the source emits from now on, for the writers that get it unchanged."""
+        for writer in self._behind_source:
+            writer.records_are(shape)
+
+    @cached_property
+    def _behind_source(self) -> list[EdgeWriter]:
+        found, operators = [], [0]
+        while operators:
+            described = self.vertex.operators[operators.pop()]
+            as_it_was = described.output_type is None and not described.event_time_order
+            if as_it_was and isinstance(described.operator, _PASSING):
+                outputs = [output for output in described.outputs if output.tag is None]
+                found += [self.writers[o.edge] for o in outputs if o.edge is not None]
+                operators += [o.operator for o in outputs if o.operator is not None]
+        return found
 
     def _unsay(self) -> None:
         for writer in self.writers.values():

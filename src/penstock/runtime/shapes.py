@@ -1,20 +1,23 @@
-"""Runs of records whose declared type says what every value in them is.
+"""Runs of records of which it is known what every value in them is.
 
-Values of a stream with a declared type have been checked and converted, so MessagePack carries them
-as what they are, without a look at each: a quarter of what pickling them takes. A shape is a text
-that tells the receiver which tuples to make: `(sid)` for tuples of a text, an int and a float.
+Values of a stream with a declared type have been checked and converted, those of a column are what
+its type says, so MessagePack carries them as what they are, without a look at each: a quarter of
+what pickling them takes. A shape is a text that tells the receiver what to make: `(sid)` for tuples
+of a text, an int and a float; with names before it, for records (`datastream/_records.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
 import msgspec
 
 from penstock.common._type_basic import BasicType, BasicTypeInfo
 from penstock.common._type_composite import TupleTypeInfo
+from penstock.datastream._records import names_in, record_class
 
 _LETTERS = {
     BasicType.STRING: "s",
@@ -30,7 +33,7 @@ _LETTERS = {
 _TYPES: dict[str, Any] = {"s": str, "i": int, "d": float, "b": bool, "?": Any}
 _TIMESTAMPS = "?"
 """Ints, but nobody has checked those that a source gives."""
-_LONGEST = 255
+_LONGEST = 4096
 _AS_PROMISED = (int, type(None))
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -45,8 +48,7 @@ def shape_of(type_info: Any) -> str | None:
     if isinstance(type_info, TupleTypeInfo):
         fields = [shape_of(field) for field in type_info.get_field_types()]
         if None not in fields:
-            shape = f"({''.join(field or '' for field in fields)})"
-            return shape if len(shape) <= _LONGEST else None
+            return f"({''.join(field or '' for field in fields)})"
     return None
 
 
@@ -59,20 +61,28 @@ def shape_of_timestamps(timestamps: list[Any]) -> str | None:
 def encode_shaped(values: list[Any], shape: str) -> bytes | None:
     """The bytes of a run; None, if there is something in it that they cannot say."""
     try:
-        return b"".join((bytes((len(shape),)), shape.encode(), _pack(values)))
+        text = shape.encode()
+        if len(text) > _LONGEST:
+            return None
+        return b"".join((len(text).to_bytes(2, "big"), text, _pack(values)))
     except _CANNOT:
         return None
 
 
 def decode_shaped(data: memoryview) -> list[Any]:
-    begin = 1 + data[0]
-    return _decoder(bytes(data[1:begin]).decode())(data[begin:])
+    begin = 2 + int.from_bytes(data[:2], "big")
+    return _decoder(bytes(data[2:begin]).decode())(data[begin:])
 
 
 @lru_cache(maxsize=256)
 def _decoder(shape: str) -> Callable[[Any], list[Any]]:
-    [value] = _types(iter(shape))
-    return msgspec.msgpack.Decoder(list[value]).decode  # type: ignore[valid-type]
+    names, values = names_in(shape)
+    [value] = _types(iter(values))
+    decode = msgspec.msgpack.Decoder(list[value]).decode  # type: ignore[valid-type]
+    if names is None:
+        return decode
+    record, make = record_class(names), tuple.__new__
+    return lambda data: list(map(make, repeat(record), decode(data)))
 
 
 def _types(letters: Iterator[str]) -> Iterator[Any]:

@@ -159,9 +159,10 @@ def run_spark_source(
 
     def work() -> Iterator[None]:
         task = attempt.task(vertex.index)
-        for count, timestamps, records in batches:
+        for count, timestamps, records, shape in batches:
             task.count(count)
             if not order.skip:
+                task.records_are(shape)
                 task.run_stamped(timestamps, records)
             yield
 

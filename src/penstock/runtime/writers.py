@@ -151,6 +151,7 @@ class EdgeWriter:
         self._header = b""
         self._freeze: Callable[[Any], bytes] | None = None
         self._shape = shape_of(_declared_type(self._vertex, edge))
+        self._declared = self._shape is not None
         self._random = random.Random()
         self._counts = 0
         self._limit = 1
@@ -167,6 +168,15 @@ class EdgeWriter:
         """Takes one record."""
         self.run: WriteRun = ending_in_strides(gather, self._many)
         """Takes many records."""
+
+    def records_are(self, shape: str | None) -> None:
+        """What all records are that come from now on, until it is said anew."""
+        if self._declared or shape == self._shape:
+            return
+        for bucket in self._buckets:
+            if bucket.values:
+                self._flush(bucket, fresh=False)
+        self._shape = shape
 
     def forget_time(self) -> None:
         """The next epoch begins without a watermark."""

@@ -518,3 +518,23 @@ def test_edges_without_timestamps_have_no_control_events():
     sender = Sender(Forward())
     sender.writer.control((WATERMARK, 10))
     assert told(sender) == {}
+
+
+def test_records_whose_shape_changes_do_not_travel_together() -> None:
+    """A run has one shape, which a source tells before it emits the first of them."""
+    sender = Sender(Forward(), receivers=1, senders=1)
+    sender.writer.records_are("(i)")
+    sender.writer.run([(1,), (2,), (3,)])
+    sender.writer.records_are("(s)")
+    sender.writer.run([("a",)])
+    sender.writer.records_are(None)
+    sender.writer.run([(b"x",), ((1, 2),)])
+    assert sender.received() == {0: [(1,), (2,), (3,), ("a",), (b"x",), ((1, 2),)]}
+
+
+def test_a_declared_type_stays_what_it_is() -> None:
+    sender = Sender(Forward(), receivers=1, senders=1)
+    sender.writer._shape, sender.writer._declared = "i", True
+    sender.writer.records_are("(s)")
+    sender.send(1, 2)
+    assert sender.received() == {0: [1, 2]}

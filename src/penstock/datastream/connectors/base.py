@@ -90,7 +90,8 @@ class ReadResult:
     `timestamps`, if given, has one entry per record, in milliseconds. `finished` says that the
     split has no more records, now or later; `paused`, that there are no more for now, so that the
     split is not asked again in this epoch (an empty result says that by itself). With `count`, the
-    number of records, they may be any iterable: they are gone through at most once.
+    number of records, they may be any iterable: they are gone through at most once. `shape` tells,
+    of records made of columns, what each of them is (`RecordMaker.shape`).
     """
 
     records: Any
@@ -99,6 +100,7 @@ class ReadResult:
     timestamps: list[int] | None = None
     paused: bool = False
     count: int | None = None
+    shape: str | None = None
 
 
 class SourceReader(ABC):

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.datastream._records import RecordMaker
 from penstock.datastream.connectors._arrow_columns import (
     column_values,
     dictionary_values,
@@ -152,6 +153,10 @@ class _PartReader(SourceReader):
     def _nothing(self) -> Any:
         """What is handed out if there are none."""
 
+    def _shape(self, at: _OpenPart, rows: pa.RecordBatch) -> str | None:
+        """What every record of these rows is, if that is known."""
+        return None
+
     def read(self, split: Split, position: Position | None, max_records: int) -> ReadResult:
         part: RowGroups = split.data
         with errors_of(part.path):
@@ -161,7 +166,8 @@ class _PartReader(SourceReader):
         if at.finished:
             self._forget(split.split_id)
         count = 0 if rows is None else rows.num_rows
-        return ReadResult(made, at.position, finished=at.finished, count=count)
+        shape = None if rows is None else self._shape(at, rows)
+        return ReadResult(made, at.position, finished=at.finished, count=count, shape=shape)
 
     def close(self) -> None:
         for split in list(self._open):
@@ -199,6 +205,12 @@ class ParquetReader(_PartReader):
             values = list(map(self._values, layout.columns, rows.columns))
         made = layout.make_records(values)
         return made if layout.one_by_one else list(made)
+
+    def _shape(self, at: _OpenPart, rows: pa.RecordBatch) -> str | None:
+        maker = at.layout.make_records
+        if any(column.convert is not None for column in at.layout.columns):
+            return None
+        return maker.shape(rows.schema.types) if isinstance(maker, RecordMaker) else None
 
     def _values(self, column: Column, found: Any) -> list[Any]:
         if column.name is not None and pa.types.is_dictionary(found.type):

@@ -74,6 +74,9 @@ class OperatorHost:
     stopped: Callable[[], bool]
     """Whether the job has been stopped meanwhile, as far as this process knows: what waits for
     something outside need not wait any longer."""
+    records_are: Callable[[str | None], None] = lambda shape: None
+    """For a source: says what all records are that it emits from now on, if it knows
+    (`runtime/shapes.py`)."""
     in_order: bool = False
     """Whether records come in event-time order: results are then to be independent of epochs."""
 

@@ -66,6 +66,7 @@ class OpenPythonSource(OpenOperator):
         host.checkpoints.enlist(self._reader)
         self._source = described.source
         self._scope = host.scope
+        self._records_are = host.records_are
         kind, assigned = described.record_type, described.time
         self._convert = None if kind is None else kind.converter()
         self._discovers = self._more_to_come = described.discovers
@@ -176,6 +177,8 @@ class OpenPythonSource(OpenOperator):
         records: Iterable[Any] = result.records
         if self._convert is not None:
             records = map(self._convert, records)
+        else:
+            self._records_are(result.shape)
         if result.timestamps is not None:
             records = stamped(result.timestamps, records, self._scope)
         self._run(records)
@@ -241,6 +244,8 @@ class SourceRecords(NamedTuple):
     """How many records the rows stand for."""
     timestamps: list[Any] | None
     records: Iterable[Any]
+    shape: str | None
+    """What every record is."""
 
 
 @dataclass(frozen=True)
@@ -278,16 +283,17 @@ class SparkSource:
         """Where the source is after an epoch, by where its tasks were that had a record."""
         return max(watermarks) if self.parts_end else min(watermarks)
 
-    def read(self, columns: list[list[Any]]) -> SourceRecords:
-        """The records of an Arrow batch."""
+    def read(self, columns: list[list[Any]], types: list[Any]) -> SourceRecords:
+        """The records of an Arrow batch, whose columns have these types."""
         times = columns.pop() if self.has_times else None
         rows = len(columns[0]) if columns else 0
-        return SourceRecords(rows, times, self.record(columns))
+        shape = self.record.shape(types[: len(columns)])
+        return SourceRecords(rows, times, self.record(columns), shape)
 
     def read_combined(self, batch: Any) -> SourceRecords:
         """The rows of partial results of an Arrow batch, which they stay in."""
         assert self.combined is not None
-        return SourceRecords(self.combined.records_in(batch), None, batch)
+        return SourceRecords(self.combined.records_in(batch), None, batch, None)
 
     @property
     def needs_clock(self) -> bool:
