@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
+from late_records import late_records
 
 from penstock.common.time import Duration
 from penstock.common.watermark_strategy import WatermarkStrategy
@@ -62,18 +63,6 @@ def _row(id: Any, ts: int, n: Any = None, x: Any = None, s: Any = None) -> Row:
     return id, ts, n, x, s
 
 
-def _late_records(reports: list[Any]) -> int:
-    """As many as a task has dropped."""
-    return max(
-        value
-        for report in reports
-        for group in report.metrics.values()
-        for metrics in group
-        for name, value in metrics.items()
-        if name.endswith("numLateRecordsDropped")
-    )
-
-
 @on_spark
 def test_columns_before_windows(spark: Any, make_env: Any, tmp_path: Path) -> None:
     """A filter, a projection, a key, timestamps of Spark's kind; one record comes too late."""
@@ -105,7 +94,7 @@ def test_columns_before_windows(spark: Any, make_env: Any, tmp_path: Path) -> No
         ("b", 0, 1, 10.0),
         ("b", 1000, 2, 14.0),
     ]
-    assert _late_records(reports) == 1
+    assert late_records(reports) == 1
     assert sum(max(report.records_in.values()) for report in reports) == 7
 
 
@@ -324,7 +313,7 @@ def test_epochs_and_late_records(
     found = sorted(_windowed(env, frame, function, sizes, 0, "id").execute_and_collect())
 
     assert found == sorted(_model(epochs, function, sizes, 0))
-    assert _late_records(reports) == 4
+    assert late_records(reports) == 4
 
 
 @on_spark

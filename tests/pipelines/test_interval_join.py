@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from late_records import late_records
 from stored_state import stored_entries
 
 from penstock.common import Types, WatermarkStrategy
@@ -267,21 +268,8 @@ def test_late_records(env: StreamExecutionEnvironment) -> None:
         + [("late left", "k", 98), ("late right", "k", 98)],
         key=repr,
     )
-    assert dropped(reports, "dropping") == 2
-    assert dropped(reports, "to sides") == 0
-
-
-def dropped(reports: list[EpochReport], uid: str) -> int:
-    """What the subtasks of an epoch have counted together, at the most."""
-    return max(
-        sum(
-            value
-            for found in report.metrics.get(uid, [])
-            for name, value in found.items()
-            if name.endswith(".numLateRecordsDropped")
-        )
-        for report in reports
-    )
+    assert late_records(reports, "dropping") == 2
+    assert late_records(reports, "to sides") == 0
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(-5, 5), (3, 10)])
