@@ -1,4 +1,4 @@
-"""Windows whose records Spark combines: killed in the middle of an epoch, exact when it ends."""
+"""Windows whose records are combined: killed in the middle of an epoch, exact when it ends."""
 
 from __future__ import annotations
 
@@ -43,25 +43,53 @@ def _write(directory: Path, epochs: list[list[Row]]) -> None:
             os.utime(path, (1_700_000_000 + 10 * number + half,) * 2)
 
 
-def _expected(rows: list[Row]) -> list[tuple[Any, ...]]:
+def _expected(rows: list[Row], more: Callable[[list[Any]], tuple[Any, ...]]) -> list[Any]:
+    """`more`: the last results of a window's times and numbers."""
     windows: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for key, at, number in rows:
         if number % 7:
             windows[key, at // _SIZE * _SIZE].append((at, number + 1))
     return sorted(
         (*window, len(found), sum(n for _, n in found), sum(at for at, _ in found) / len(found),
-         max(found)[1], len({n for _, n in found}))
+         *more(found))
         for window, found in windows.items()
     )  # fmt: skip
 
 
+def _last_and_different(found: list[tuple[int, int]]) -> tuple[int, int]:
+    return max(found)[1], len({n for _, n in found})
+
+
+def _highest(found: list[tuple[int, int]]) -> tuple[int]:
+    return (max(n for _, n in found),)
+
+
 @pytest.mark.spark
 @pytest.mark.slow
-def test_kill_in_the_middle_of_an_epoch(counting_job: MakeJob, tmp_path: Path) -> None:
+def test_kill_while_spark_combines(counting_job: MakeJob, tmp_path: Path) -> None:
+    _kill_in_the_middle_of_an_epoch("columnar", counting_job, tmp_path, _last_and_different)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_kill_while_tasks_combine_what_they_read(counting_job: MakeJob, tmp_path: Path) -> None:
+    few = {"penstock.source.max-records-per-epoch": "20"}
+    _kill_in_the_middle_of_an_epoch("file columns", counting_job, tmp_path, _highest, few)
+
+
+def _kill_in_the_middle_of_an_epoch(
+    program: str,
+    counting_job: MakeJob,
+    tmp_path: Path,
+    more: Callable[[list[Any]], Any],
+    config: dict[str, str] | None = None,
+) -> None:
     """Some windows of the epoch have fired, others are open, and nothing of it is committed."""
     epochs = [_rows(epoch) for epoch in range(_EPOCHS)]
     _write(tmp_path / "input", epochs)
-    job = counting_job(executor="spark", program="columnar", input=tmp_path / "input")
+    job = counting_job(
+        executor="spark", program=program, input=tmp_path / "input", config=config or {}
+    )
     first = job.start()
     first.wait_until((job.directory / "stuck").exists)
     before = job.counted()
@@ -76,4 +104,4 @@ def test_kill_in_the_middle_of_an_epoch(counting_job: MakeJob, tmp_path: Path) -
     assert last.summary["first"] == first.output.count("\nepoch ")
     counted = job.counted()
     assert counted.strays == []
-    assert sorted(counted.rows) == _expected([row for rows in epochs for row in rows])
+    assert sorted(counted.rows) == _expected([row for rows in epochs for row in rows], more)

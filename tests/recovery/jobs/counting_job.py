@@ -48,7 +48,7 @@ from penstock.datastream.state import ValueStateDescriptor
 SPLITS = 4
 """A fixed number: any parallelism deals out the same ones."""
 STAGING = ".staging"
-_PROGRAMS = ("counting", "windows", "columnar", "loop", "everything")
+_PROGRAMS = ("counting", "windows", "columnar", "file columns", "loop", "everything")
 TURNS = 5
 
 
@@ -253,8 +253,10 @@ def columnar(env: StreamExecutionEnvironment, arguments: argparse.Namespace) -> 
     import columnar_program
 
     cloudpickle.register_pickle_by_value(columnar_program)
-    frame = frame_of(arguments, columnar_program.SCHEMA)
     stuck = os.path.join(os.path.dirname(arguments.output), "stuck")
+    if arguments.program == "file columns":
+        return columnar_program.windowed_files(env, arguments.input, stuck)
+    frame = frame_of(arguments, columnar_program.SCHEMA)
     return columnar_program.windowed(env, frame, stuck)
 
 
@@ -335,7 +337,7 @@ def main() -> None:
     env.add_epoch_listener(watch.on_epoch)
     if arguments.program == "everything":
         everything(env, arguments)
-    elif arguments.program == "columnar":
+    elif arguments.program in ("columnar", "file columns"):
         columnar(env, arguments).sink_to(sink_of(arguments)).uid("sink")
         print(env.explain(), flush=True)
     else:
