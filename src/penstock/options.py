@@ -375,8 +375,8 @@ EPOCH_FIXED_SHARE = _option(
     "penstock.epoch.adaptive.fixed-cost-share",
     _FLOAT,
     0.1,
-    "The share of a long epoch that its fixed cost is to take, for starting tasks, writing changes "
-    "of state and committing. Smaller gives more throughput under load, larger shorter epochs.",
+    "The share of a long epoch that its fixed cost is to take, for starting tasks and committing. "
+    "Smaller gives more throughput under load, larger shorter epochs.",
 )
 EPOCH_LONGEST = _option(
     "penstock.epoch.adaptive.longest",

@@ -1,8 +1,4 @@
-"""What an epoch took, and how much of that was work on records. Pure.
-
-Writing what has changed in state is no such work: in a longer epoch records share it, as keys come
-again and windows begin and end within it.
-"""
+"""What an epoch took, and how much of that was work on records. Pure."""
 
 from __future__ import annotations
 
@@ -36,32 +32,22 @@ class EpochCost:
         return self.fixed / self.seconds if self.seconds > 0 else 0.0
 
 
-@dataclass
-class _Task:
-    seconds: float = 0.0
-    storing: float = 0.0
-
-
 def cost_of(
     plan: PhysicalPlan, acknowledgements: list[Acknowledgement], seconds: float, slots: int
 ) -> EpochCost:
     """The cost of an epoch that took so many seconds, on so many slots."""
-    levels: dict[int, dict[tuple[int, int], _Task]] = {}
+    levels: dict[int, dict[tuple[int, int], float]] = {}
     records = 0
     for a in acknowledgements:
         vertex = plan.vertices[a.vertex]
         head = vertex.operators[0]
         # Vertices of a level share their tasks, but for sources of Spark's.
-        key = (a.vertex if isinstance(head.operator, SparkSource) else -1, a.subtask)
-        task = levels.setdefault(vertex.level, {}).setdefault(key, _Task())
-        task.seconds = max(task.seconds, a.seconds)
-        task.storing += a.storing
+        task = (a.vertex if isinstance(head.operator, SparkSource) else -1, a.subtask)
+        tasks = levels.setdefault(vertex.level, {})
+        tasks[task] = max(a.seconds, tasks.get(task, 0.0))
         if isinstance(head.operator, PythonSource):
             records = max(records, a.records_in.get(head.uid, 0))
-    working = working_seconds(
-        ([task.seconds - task.storing for task in tasks.values()] for tasks in levels.values()),
-        slots,
-    )
+    working = working_seconds((tasks.values() for tasks in levels.values()), slots)
     cut_off = any(a.cut_off for a in acknowledgements)
     return EpochCost(seconds, min(working, seconds), records, cut_off)
 

@@ -62,7 +62,7 @@ def in_lanes(
     `heads`: for each node, the first node of its chain.
     """
     forms = _forms(nodes)
-    if not forms and not any(isinstance(node.operator, SparkSource) for node in nodes):
+    if not any(isinstance(node.operator, SparkSource) or node.id in forms for node in nodes):
         return nodes, {}
     found = {node.id: node for node in nodes}
     lanes = {node.id: Lane(PYTHON) for node in nodes}
@@ -91,7 +91,7 @@ def in_lanes(
 def _path(nodes: tuple[Node, ...], source: Node) -> list[Node]:
     """A source and the operators behind it that Spark does: columns, then perhaps timestamps."""
     path = [source]
-    while not _has_time(path[-1]):
+    while _time_of(path[-1]) is None:
         readers = _readers(nodes, path[-1])
         columnar = [node for node in readers if _is_columnar(node)]
         if not columnar:
@@ -109,16 +109,20 @@ def _is_columnar(node: Node) -> bool:
     )
 
 
-def _has_time(node: Node) -> bool:
-    return isinstance(node.operator, AssignTime) or getattr(node.operator, "time", None) is not None
+def _time_of(node: Node) -> AssignTime | None:
+    """What gives records their timestamps there, if anything does."""
+    operator = node.operator
+    if isinstance(operator, AssignTime):
+        return operator
+    found: AssignTime | None = getattr(operator, "time", None)
+    return found
 
 
 def _with_steps(path: list[Node]) -> list[Node]:
     """The same nodes; the source does the work of all."""
     source: SparkSource = path[0].operator
     steps = tuple(n.operator for n in path if isinstance(n.operator, ColumnOperator))
-    times = [n.operator if isinstance(n.operator, AssignTime) else n.operator.time
-             for n in path if _has_time(n)]  # fmt: skip
+    times = [time for time in map(_time_of, path) if time is not None]
     column = times[0].column if times else None
     source = replace(
         source,
@@ -157,7 +161,8 @@ def _combined(
         if heads[node.id] != heads[path[0].id]:  # only an exchange by key takes whole batches
             raise _InPython(f"{_place(node)} is not chained to what is before it")
     timed = path[-1]
-    time = timed.operator if isinstance(timed.operator, AssignTime) else timed.operator.time
+    time = _time_of(timed)
+    assert time is not None
     if time.strategy.kind is not WatermarkKind.BOUNDED:
         raise _InPython("its watermarks are made from single records")
     by_key = window.inputs[0].partitioning
@@ -204,10 +209,8 @@ def _combined_by_columns(
     possible = in_arrow(types)
     for partial in combined.partials:
         if not possible(partial):
-            raise _InPython(
-                f"the {partial.kind} of a column of type {types[partial.columns[0]]} is not "
-                "computed of whole columns"
-            )
+            kind = types[partial.columns[0]]
+            raise _InPython(f"whole columns of type {kind} do not give the {partial.kind}")
     assigner: Any = time.strategy.timestamp_assigner
     at = _column(positions, assigner.field)
     if types[at] not in TIME_TYPES:
@@ -227,16 +230,15 @@ _SPARKS_NAMES = {
 
 
 def _forms(nodes: tuple[Node, ...]) -> dict[int, Any]:
-    """The sources that can read whole columns by themselves, if any window has a use for that."""
+    """The sources that may read whole columns by themselves, if any window has a use for that; None
+    of one that cannot do so now."""
     if not any(_is_built_in(node) for node in nodes):
         return {}
-    sources = {
-        node.id: getattr(node.operator.source, "columnar", None)
+    return {
+        node.id: node.operator.source.columnar()
         for node in nodes
-        if isinstance(node.operator, PythonSource)
+        if isinstance(node.operator, PythonSource) and hasattr(node.operator.source, "columnar")
     }
-    forms = {id: columnar() for id, columnar in sources.items() if columnar is not None}
-    return {id: form for id, form in forms.items() if form is not None}
 
 
 def _is_built_in(node: Node) -> bool:
@@ -285,18 +287,19 @@ def _path_to(nodes: tuple[Node, ...], window: Node, forms: Mapping[int, Any]) ->
         edge = node.inputs[0]
         if not isinstance(edge.partitioning, Forward):
             raise _InPython(f"its records are sent to {_place(node)} one by one")
+    time = _time_of(found[-1])
+    if forms.get(found[0].id, found) is None:
+        raise _InPython("its source has no columns, or no file yet to know them from")
     if isinstance(found[0].operator, SparkSource):
-        if not found[0].operator.has_times or not _has_time(found[-1]):
-            raise _InPython("its timestamps are no Column")
-    elif not _has_time(found[-1]) or not _is_field_time(found[-1]):
+        if not found[0].operator.has_times or time is None:
+            raise _InPython(
+                "its timestamps are no Column, as in with_timestamp_assigner(F.col('time'))"
+            )
+    elif time is None or not isinstance(time.strategy.timestamp_assigner, FieldTime):
         raise _InPython("its timestamps are no field, as in with_timestamp_assigner('time')")
+    if any(_time_of(node) is not None for node in found[:-1]):
+        raise _InPython("timestamps are assigned twice")
     return found
-
-
-def _is_field_time(node: Node) -> bool:
-    operator: Any = node.operator
-    time = operator if isinstance(operator, AssignTime) else operator.time
-    return isinstance(time.strategy.timestamp_assigner, FieldTime)
 
 
 def _combination(

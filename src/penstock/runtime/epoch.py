@@ -107,9 +107,6 @@ class Acknowledgement:
     restored_bytes: int = 0
     """Read from the checkpoint's files, to bring the store to the base."""
     seconds: float = 0.0
-    """What the task took until then, all of its vertices."""
-    storing: float = 0.0
-    """Of these, the seconds in which this vertex wrote what had changed in its state."""
     freeze_edges: list[int] = field(default_factory=list)
     """Edges whose records turned out to be changeable: the epoch must be run again."""
     profile: TaskProfile | None = None

@@ -137,7 +137,8 @@ class Combined:
 
         One for each key and slice, if all that was computed are numbers; else one for each row.
         """
-        for batch in self.grouped(batches) or batches:
+        grouped = self.grouped(batches)
+        for batch in batches if grouped is None else [grouped]:
             for keys, starts, partials in self._read(batch):
                 accumulators = zip(*self._made(_ACCUMULATED, partials), strict=True)
                 records = partials[NUMBER_OF_RECORDS]
@@ -164,7 +165,7 @@ class Combined:
         """The starts of the slices that the rows of a batch belong to, as numbers of numpy's."""
         return numbers_in(batch.column(len(self.keys)))
 
-    def grouped(self, batches: list[Any]) -> list[Any] | None:
+    def grouped(self, batches: list[Any]) -> Any:
         """The rows of each key and slice made one, or None if that is not possible."""
         count = len(self.keys)
         ways = ["max", "sum", *[_MERGES.get(partial.kind) for partial in self.partials]]
@@ -178,14 +179,14 @@ class Combined:
         for way, column in zip(ways, whole.columns[count + 1 :], strict=True):
             assert way is not None
             merged.append(groups.reduced(way, numbers_in(column), column))
-        return [pa.RecordBatch.from_arrays(merged, _names(len(merged)))]
+        return pa.RecordBatch.from_arrays(merged, _names(len(merged)))
 
 
 def _check_times(times: Any) -> None:
     if times.null_count:
         raise InvalidArgumentError(
             "a record has no timestamp: the column given to with_timestamp_assigner is null; "
-            "filter such records out before, or put a value in its place (coalesce)"
+            "leave such records out before (filter, where), or put a value in its place (coalesce)"
         )
 
 

@@ -6,7 +6,6 @@ else it is dropped and made anew, since a failed attempt must not leak through `
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -179,11 +178,11 @@ class VertexTask:
         sender = self._input_time.sender(edge, producer)
         self._scope.channel = (self._input_indexes.get(edge, 0), edge, sender)
         start = 0
-        for at, kind, when in events:
+        for at, kind, time in events:
             if at > start:
                 self._run_part(edge, values, timestamps, slice(start, at))
                 start = at
-            self._control(self._input_time.receive(edge, producer, (kind, when)))
+            self._control(self._input_time.receive(edge, producer, (kind, time)))
         if start < len(values):
             self._run_part(edge, values, timestamps, slice(start, None))
         self.state.make_room()
@@ -238,9 +237,7 @@ class VertexTask:
             if prepared:
                 acknowledgement.committables[described.uid] = [dump(item) for item in prepared]
         self._keep(acknowledgement)
-        began = time.perf_counter()
         self.state.store(acknowledgement)
-        acknowledgement.storing = time.perf_counter() - began
         uid = self.vertex.uid
         acknowledgement.records_in[uid] = self._records_in
         acknowledgement.records_out[uid] = sum(sent.values())

@@ -37,15 +37,6 @@ def test_levels_are_worked_on_one_after_the_other(plan_of, slots, working):
     assert cost.fixed == 12.0 - working
 
 
-def test_writing_state_is_no_work_on_records(plan_of):
-    """A longer epoch has less of it for each record, so it is as good as fixed."""
-    found = answers(1.0, 2.0, 4.0, 3.0)
-    for acknowledgement, storing in zip(found, (0.5, 0.0, 3.0, 1.0), strict=True):
-        acknowledgement.storing = storing
-    cost = cost_of(plan_of(), found, 12.0, 2)
-    assert (cost.working, cost.fixed) == (2.0 + 2.0, 8.0)
-
-
 def test_work_takes_no_longer_than_the_epoch(plan_of):
     cost = cost_of(plan_of(), answers(1.0, 2.0, 4.0, 3.0), 5.0, 2)
     assert (cost.working, cost.fixed) == (5.0, 0.0)

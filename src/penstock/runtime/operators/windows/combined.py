@@ -4,7 +4,7 @@ into what a window holds. State is the same as of windows that take records."""
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 _MOST_ROWS, _MOST_BYTES = 1_000_000, 64 << 20
 """That wait. Rows with sets of values in them are large."""
 _AT_ONCE = 8192
-_MOST_RUNS = 64
-"""Runs of rows with one start that are taken one by one; else rows are sorted first."""
+_SMALL_WINDOW = 64
+"""Rows."""
+
+Result = tuple[Any, tuple[Any]]
+"""A key, with what the window's function gets."""
 
 
 class CombinedAligned(AlignedWindows):
@@ -116,74 +119,89 @@ class CombinedTumbling(CombinedAligned):
         assert isinstance(windowing.combine, BuiltInAggregate)
         self._partials = windowing.combined
         self._aggregate = windowing.combine
-        self._by_start: dict[int, list[Any]] = {}
-        """What waits, by window."""
-        self._over: dict[int, Any] = {}
-        """The rows of windows that are about to fire, one for each key."""
-
-    def _wait(self, batch: Any) -> None:
-        for start, rows in self._in_windows(batch):
-            self._by_start.setdefault(start, []).append(rows)
-        self._count_waiting(batch)
-
-    def _in_windows(self, batch: Any) -> Iterator[tuple[int, Any]]:
-        """The rows of each window."""
-        starts = self._partials.starts_in(batch)
-        ends = np.flatnonzero(np.diff(starts)) + 1
-        if len(ends) > _MOST_RUNS:
-            order = np.argsort(starts, kind="stable")
-            batch, starts = batch.take(column_of(order)), starts[order]
-            ends = np.flatnonzero(np.diff(starts)) + 1
-        bounds = [0, *ends.tolist(), len(starts)]
-        for begin, end in pairwise(bounds):
-            if end > begin:
-                yield int(starts[begin]), batch.slice(begin, end - begin)
-
-    def _merge_waiting(self) -> None:
-        waiting, self._by_start = self._by_start, {}
-        self._rows = self._bytes = 0
-        for batches in waiting.values():
-            self._merge_batches(batches)
+        self._over: dict[int, Iterable[Result]] = {}
+        """The results of windows that are about to fire."""
 
     def _before(self, watermark: int) -> None:
-        """Windows that will be over are made ready; others go on waiting."""
+        """Windows that will be over are made ready; what is of others goes on waiting."""
+        due = self._take_due(self._ended_until(watermark))
+        if not due:
+            return
+        rows = self._partials.grouped(due)
+        if rows is None:
+            self._merge_batches(due)
+            return
         self._know()
-        late_until = self._ended_until(self.time.watermark)
-        ended_until = self._ended_until(watermark)
-        for start in [start for start in self._by_start if start <= ended_until]:
-            batches = self._by_start.pop(start)
-            self._rows -= sum(batch.num_rows for batch in batches)
-            self._bytes -= sum(batch.nbytes for batch in batches)
-            rows = None
-            if start > late_until and start not in self._table.panes:
-                rows = self._partials.grouped(batches)
-            if rows is None:
-                self._merge_batches(batches)
-                continue
+        late_until, panes = self._ended_until(self.time.watermark), self._table.panes
+        starts = self._partials.starts_in(rows)
+        ready = [s for s in np.unique(starts).tolist() if s > late_until and s not in panes]
+        fresh = np.isin(starts, ready)
+        if not fresh.all():
+            self._merge_batches([_chosen(rows, ~fresh)])
+            rows = _chosen(rows, fresh)
+        self._make_ready(rows, len(ready))
+
+    def _take_due(self, ended_until: int) -> list[Any]:
+        """The rows of windows that begin until then; others go on waiting."""
+        due, waiting = [], []
+        for batch in self._waiting:
+            now = self._partials.starts_in(batch) <= ended_until
+            if now.any():
+                due.append(_chosen(batch, now))
+            if not now.all():
+                waiting.append(_chosen(batch, ~now))
+        self._waiting = waiting
+        self._rows = sum(batch.num_rows for batch in waiting)
+        self._bytes = sum(batch.nbytes for batch in waiting)
+        return due
+
+    def _make_ready(self, rows: Any, windows: int) -> None:
+        if not windows:
+            return
+        rows = rows.take(column_of(np.argsort(self._partials.starts_in(rows), kind="stable")))
+        starts = self._partials.starts_in(rows)
+        bounds = [0, *(np.flatnonzero(np.diff(starts)) + 1).tolist(), len(starts)]
+        # Of small windows all at once: to begin with one costs as much as many rows.
+        small = len(starts) < _SMALL_WINDOW * windows
+        results = list(self._results(rows)) if small else []
+        for begin, end in pairwise(bounds):
+            start = int(starts[begin])
             check_span(start, start + self._size)
-            (self._over[start],) = rows
+            own = results[begin:end] if small else _Later(self._results, rows, begin, end)
+            self._over[start] = own
             heapq.heappush(self._ends, start)
 
-    def _fire(self, start: int, contents: Iterable[tuple[Any, Any]]) -> None:
-        rows = self._over.get(start)
-        if rows is None:
-            super()._fire(start, contents)
-            return
-        window = TimeWindow(start, start + self._size)
-        self._host.emit_run(self._evaluation.results_of_inputs(window, self._evaluated(rows)))
-
-    def _evaluated(self, rows: Any) -> Iterator[tuple[Any, tuple[Any]]]:
-        """Keys, each with what the window's function gets."""
+    def _results(self, rows: Any) -> Iterator[Result]:
         for keys, results in self._partials.results(rows):
             records = self._aggregate.records(results)
             yield from zip(keys, zip(records, strict=True), strict=True)
 
+    def _fire(self, start: int, contents: Iterable[tuple[Any, Any]]) -> None:
+        results = self._over.get(start)
+        if results is None:
+            super()._fire(start, contents)
+            return
+        window = TimeWindow(start, start + self._size)
+        self._host.emit_run(self._evaluation.results_of_inputs(window, results))
+
     def _all_held(self, start: int) -> Iterable[tuple[Any, Any]]:
-        rows = self._over.get(start)
-        if rows is None:
-            return super()._all_held(start)
-        return ((key, held) for key, _, _, held in self._partials.merged([rows]))
+        return self._over[start] if start in self._over else super()._all_held(start)
 
     def _forget(self, start: int) -> None:
         if self._over.pop(start, None) is None:
             super()._forget(start)
+
+
+class _Later:
+    """Results of some rows, made whenever they are asked for."""
+
+    def __init__(self, make: Callable[[Any], Iterator[Result]], *rows: Any) -> None:
+        self._make, (self._batch, self._begin, self._end) = make, rows
+
+    def __iter__(self) -> Iterator[Result]:
+        return self._make(self._batch.slice(self._begin, self._end - self._begin))
+
+
+def _chosen(batch: Any, which: Any) -> Any:
+    """The rows for which it is true."""
+    return batch if which.all() else batch.take(column_of(np.flatnonzero(which)))
