@@ -252,6 +252,16 @@ def test_a_file_with_another_type_fails(env: Any, tmp_path: Path) -> None:
         list(_windowed(env, rows, agg.of(n=agg.sum("n"))).execute_and_collect())
 
 
+def test_columns_that_are_not_used_may_differ(env: Any, tmp_path: Path) -> None:
+    """They are not read; and numbers may be wider than in the first file."""
+    rows = _written(tmp_path / "rows", [[_row("a", 1, 2, 0.5, "s", 2**31 - 1)]])
+    pq.write_table(pa.table({"id": ["a"], "ts": [3], "s": [7], "i": [2**40]}), rows / "9.parquet")
+    stream = _windowed(env, rows, agg.of(n=agg.count(), total=agg.sum("i"), most=agg.max("i")))
+    assert list(stream.execute_and_collect()) == [("a", 0, 2, 2**31 - 1 + 2**40, 2**40)]
+    stream.print()
+    assert _MERGED in env.explain()
+
+
 def test_batch_mode(make_env: Any, tmp_path: Path) -> None:
     files = [[_row("ab"[n % 2], n * 100, n) for n in range(40)]]
     env = make_env({"execution.runtime-mode": "BATCH"})

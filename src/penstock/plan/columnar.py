@@ -215,7 +215,16 @@ def _combined_by_columns(
     at = _column(positions, assigner.field)
     if types[at] not in TIME_TYPES:
         raise _InPython(f"the timestamps {assigner.field!r} are a column of type {types[at]}")
-    return combined, replace(source, source=form.source, combined=combined, time_column=at)
+    # What else files have is neither read nor need be the same in all of them.
+    used = sorted({at, *combined.keys, *(c for p in combined.partials for c in p.columns)})
+    only: Any = source.source
+    source = replace(
+        source,
+        source=only.columnar(used).source,
+        combined=combined.over(used),
+        time_column=used.index(at),
+    )
+    return combined.over(used), source
 
 
 _SPARKS_NAMES = {

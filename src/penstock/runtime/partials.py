@@ -8,8 +8,8 @@ stay in Arrow's columns until they have been merged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,6 +103,18 @@ class Combined:
     def newest(self) -> int:
         """Which column has the newest timestamp of each row."""
         return len(self.keys) + 1
+
+    def over(self, columns: Sequence[int]) -> Combined:
+        """The same where there are only these columns, in this order."""
+        place = {column: at for at, column in enumerate(columns)}
+        return replace(
+            self,
+            keys=tuple(place[key] for key in self.keys),
+            partials=tuple(
+                Partial(kind, tuple(place[column] for column in used))
+                for kind, used in self.partials
+            ),
+        )
 
     def records_in(self, batch: Any) -> int:
         """How many records the rows of a batch stand for."""

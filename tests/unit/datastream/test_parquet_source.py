@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from penstock.common import Configuration, Instant, Row, Types
 from penstock.common.time import Duration
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import _file_source
 from penstock.datastream.connectors._columnar_form import ColumnarForm
 from penstock.datastream.connectors.base import InitContext, Source, Split, StartFrom
@@ -31,7 +32,7 @@ from penstock.datastream.connectors.file_system import (
     FileSource,
     StreamFormat,
 )
-from penstock.datastream.formats import _parquet_reader
+from penstock.datastream.formats import _parquet_reader, parquet
 from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat, ParquetRecords
 from penstock.errors import FileAccessError, InvalidArgumentError, UnsupportedFeatureError
 
@@ -482,16 +483,186 @@ def test_positions_with_a_filter(
     """They count rows of the file: those of a source with a filter are good without it."""
     monkeypatch.setattr(_parquet_reader, "_ROWS_DECODED_AT_ONCE", 16)
     path = written(tmp_path / "x.parquet", {"n": range(100)}, row_group_size=40)
-    few = of(ParquetRecords(record_type=tuple, where=pc.field("n").isin([3, 41, 42, 99])), path)
-    assert read(few, most=most, readers=readers) == [(3,), (41,), (42,), (99,)]
+    where = pc.field("n").isin([3, 43, 45, 46, 99])
+    few = of(ParquetRecords(record_type=tuple, batch_size=16, where=where), path)
+    assert read(few, most=most, readers=readers) == [(3,), (43,), (45,), (46,), (99,)]
     (split,) = few.create_splits(1)
     first = few.create_reader(CONTEXT).read(split, None, 5)
-    assert (list(first.records), first.position, first.finished) == ([(3,)], (0, 5), False)
-    second = few.create_reader(CONTEXT).read(split, first.position, 5)
-    assert (list(second.records), second.position) == ([(41,), (42,)], (1, 5))
+    assert (list(first.records), first.position, first.finished) == ([(3,)], (0, 16), False)
+    reader = few.create_reader(CONTEXT)
+    second = reader.read(split, first.position, 2)
+    assert (list(second.records), second.position) == ([(43,), (45,)], (1, 6))
     everything = of(ParquetRecords(record_type=tuple), path)
     rest = read_split(everything, Split(split.split_id, split.data, second.position))
-    assert rest == [(n,) for n in range(45, 100)]
+    assert rest == [(n,) for n in range(46, 100)]
+    for anyone in (reader, few.create_reader(CONTEXT)):
+        third = anyone.read(split, second.position, 2)
+        assert list(third.records) == [(46,)]
+    assert reader.read(split, (1, 16), 2).position == (3, 0), "behind all that was looked at"
+
+
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_a_filter_is_evaluated_as_often_whatever_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_columns: bool
+) -> None:
+    """Once for what Arrow decodes at once."""
+    path = written(tmp_path / "x.parquet", {"n": range(50_000)}, row_group_size=40_000)
+    where = pc.field("n").isin(list(range(0, 50_000, 500)))
+    source: Source = of(ParquetRecords(["n"], tuple, where=where), path)
+    if by_columns:
+        source = columnar(source).source  # type: ignore[arg-type]
+    evaluated, rows = parquet._evaluated, []
+
+    def counting(table: pa.Table, fields: Any, where: Any) -> pa.Table:
+        rows.append(table.num_rows)
+        return evaluated(table, fields, where)
+
+    monkeypatch.setattr(parquet, "_evaluated", counting)
+    (split,) = source.create_splits(1)
+    for most in (1, 3, 1000):
+        rows.clear()
+        reader, position, finished, found = source.create_reader(CONTEXT), None, False, 0
+        while not finished:
+            result = reader.read(split, position, most)
+            position, finished = result.position, result.finished
+            found += result.count or 0
+        assert found == 100
+        expected = [40_000, 10_000] if by_columns else [16_384, 16_384, 7_232, 10_000]
+        assert [number for number in rows if number] == expected
+
+
+@hypothesis_settings(max_examples=60)
+@given(
+    groups=st.lists(st.lists(st.booleans(), max_size=30), min_size=1, max_size=4),
+    decoded=st.integers(1, 20),
+    searched=st.integers(1, 50),
+    most=st.lists(st.integers(1, 8), min_size=1, max_size=5),
+    by_columns=st.booleans(),
+    computed=st.booleans(),
+)
+def test_a_filter_against_a_model(
+    groups: list[list[bool]],
+    decoded: int,
+    searched: int,
+    most: list[int],
+    by_columns: bool,
+    computed: bool,
+) -> None:
+    """From every row on, whatever is wanted in each call, and by another reader after each."""
+    rows = [
+        (group, row, wanted) for group, of in enumerate(groups) for row, wanted in enumerate(of)
+    ]
+    table = pa.table(
+        {
+            "n": pa.array(range(len(rows)), pa.int64()),
+            "wanted": pa.array([wanted for *_, wanted in rows], pa.bool_()),
+        }
+    )
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_parquet_reader, "_ROWS_DECODED_AT_ONCE", decoded)
+        patch.setattr(_parquet_reader, "_ROWS_SEARCHED_AT_ONCE", searched)
+        patch.setattr(parquet, "ROWS_IN_A_BATCH", decoded)
+        with pq.ParquetWriter(Path(folder) / "x", table.schema) as writer:
+            start = 0
+            for group in groups:
+                writer.write_table(table.slice(start, len(group)))
+                start += len(group)
+        column = pc.field("n") + 0 if computed else "n"
+        one = ParquetRecords({"n": column}, tuple, batch_size=decoded, where=pc.field("wanted"))
+        source: Source = of(one, Path(folder))
+        if by_columns:
+            source = columnar(source).source  # type: ignore[arg-type]
+        (split,) = source.create_splits(1)
+        for position in [(0, 0), *((group, row) for group, row, _ in rows)]:
+            expected = [n for n, (*at, wanted) in enumerate(rows) if wanted and (*at,) >= position]
+            for again in (False, True):
+                found = model_read(source, split, position, most, again, searched + decoded)
+                assert found == expected
+
+
+def model_read(
+    source: Source,
+    split: Split,
+    position: tuple[int, int],
+    most: list[int],
+    again: bool,
+    searched: int,
+) -> list[int]:
+    """With `again` each call is made by a new reader."""
+    reader, found, calls, finished = source.create_reader(CONTEXT), [], 0, False
+    while not finished:
+        if again:
+            reader.close()
+            reader = source.create_reader(CONTEXT)
+        wanted = most[calls % len(most)]
+        result = reader.read(split, position, wanted)
+        batch = result.records
+        got = batch.column(0).to_pylist() if isinstance(batch, pa.RecordBatch) else list(batch)
+        assert len(got) == result.count <= wanted
+        assert result.position > position or result.finished
+        if position[0] == result.position[0] and not got:
+            assert result.position[1] - position[1] < searched
+        found += [n[0] if isinstance(n, tuple) else n for n in got]
+        position, finished, calls = result.position, result.finished, calls + 1
+    reader.close()
+    return found
+
+
+def test_a_long_search_has_pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each goes on behind the last."""
+    monkeypatch.setattr(_parquet_reader, "_ROWS_DECODED_AT_ONCE", 4)
+    monkeypatch.setattr(_parquet_reader, "_ROWS_SEARCHED_AT_ONCE", 10)
+    monkeypatch.setattr(parquet, "ROWS_IN_A_BATCH", 4)
+    path = written(tmp_path / "x.parquet", {"n": range(40)}, row_group_size=30)
+    one = ParquetRecords(["n"], tuple, batch_size=4, where=pc.field("n") == 37)
+    for source in (of(one, path), columnar(of(one, path)).source):
+        (split,) = source.create_splits(1)
+        reader, position, found = source.create_reader(CONTEXT), None, []
+        for _ in range(5):
+            result = reader.read(split, position, 1000)
+            position = result.position
+            found.append((result.count, position, result.finished))
+        steps = [(0, (0, 12), False), (0, (0, 24), False), (0, (1, 4), False), (1, (1, 8), False)]
+        assert found == [*steps, (0, (2, 0), True)]
+
+
+@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
+@pytest.mark.parametrize("least", [95, 100])
+def test_a_job_through_a_long_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, least: int
+) -> None:
+    """It does not end with an epoch that finds nothing."""
+    monkeypatch.delenv("PENSTOCK_EXECUTOR", raising=False)
+    monkeypatch.setattr(_parquet_reader, "_ROWS_DECODED_AT_ONCE", 4)
+    monkeypatch.setattr(_parquet_reader, "_ROWS_SEARCHED_AT_ONCE", 10)
+    path = written(tmp_path / "x.parquet", {"n": range(100)}, row_group_size=30)
+    configuration = Configuration()
+    for key, value in {
+        "penstock.executor": "local",
+        "parallelism.default": "1",
+        "execution.runtime-mode": mode,
+        "state.backend.local-dir": str(tmp_path / "stores"),
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    read: list[int] = []
+    env.add_epoch_listener(lambda report: read.append(sum(report.records_in.values())))
+    one = ParquetRecords(["n"], tuple, batch_size=4, where=pc.field("n") >= least)
+    stream = env.from_source(of(one, path)).map(lambda record: record[0])
+    assert sorted(stream.execute_and_collect()) == list(range(least, 100))
+    if mode == "STREAMING":
+        assert len(read) > 5
+
+
+@pytest.mark.parametrize("kind", [pa.binary_view(), pa.large_binary(), pa.string_view()])
+def test_a_filter_over_columns_of_odd_kinds(tmp_path: Path, kind: Any) -> None:
+    value = "x" if pa.types.is_string_view(kind) else b"x"
+    columns = {"n": [1, 2, 3], "odd": pa.array([None, value, value], kind)}
+    columns["list"] = pa.array([[], [value], None], pa.list_(kind))
+    path = written(tmp_path / "x", columns)
+    for where in (pc.field("n") == 2, (pc.field("odd") == value) & (pc.field("n") < 3)):
+        source = of(ParquetRecords(record_type=tuple, where=where), path)
+        assert read(source) == rows_of(columnar(source)) == [(2, value, [value])]
 
 
 def test_nothing_that_a_filter_leaves(tmp_path: Path) -> None:
@@ -709,10 +880,10 @@ STRICT = pa.struct(
         (pa.array([1], pa.int64()), pa.int64(), pa.array([2], pa.int32()), True),
         (pa.array([1], pa.int64()), pa.int64(), pa.array([2], pa.uint32()), True),
         (pa.array([1], pa.int64()), pa.int64(), pa.array([2], pa.uint64()), False),
-        (pa.array([1], pa.int32()), pa.int32(), pa.array([2], pa.int64()), False),
+        (pa.array([1], pa.int32()), pa.int64(), pa.array([2], pa.int64()), True),
         (pa.array([1], pa.uint64()), pa.uint64(), pa.array([2], pa.int8()), False),
         (pa.array([1.5]), pa.float64(), pa.array([2.5], pa.float32()), True),
-        (pa.array([1.5], pa.float32()), pa.float32(), pa.array([2.5]), False),
+        (pa.array([1.5], pa.float32()), pa.float64(), pa.array([2.5]), True),
         (pa.array([1.5]), pa.float64(), pa.array([2]), False),
         (pa.array([1]), pa.int64(), pa.array([True]), False),
         (pa.array([1]), pa.int64(), pa.array([None]), True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.datastream.connectors._input_files import InputFile
@@ -44,9 +45,10 @@ class FileFormat:
         """Reads parts, made in the task that does."""
         raise NotImplementedError
 
-    def in_batches(self, path: str) -> ColumnarFormat | None:
+    def in_batches(self, path: str, columns: Sequence[int] | None) -> ColumnarFormat | None:
         """The format that gives columns in whole batches for the same parts and positions, with
-        the types that they have in this file; None, if there is none."""
+        the types that they have in this file, numbers as wide as can be; None, if there is none.
+        `columns`: those of the records' that are wanted, by position; all, if None."""
         return None
 
 

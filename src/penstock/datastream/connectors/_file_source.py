@@ -195,12 +195,15 @@ class FileSource(Source):
     def create_reader(self, context: InitContext) -> SourceReader:
         return self._format.create_reader()
 
-    def columnar(self) -> ColumnarForm | None:
-        """This source by columns, with the types of the first file; None, if its format cannot do
-        that or there is no file yet. Of one that cannot be read the error comes when it is."""
+    def columnar(self, columns: Sequence[int] | None = None) -> ColumnarForm | None:
+        """This source by columns, all or those at these positions, with the types of the first
+        file; None, if its format cannot do that or there is no file yet. Of one that cannot be read
+        the error comes when it is."""
+        if type(self).create_reader is not FileSource.create_reader:
+            return None  # Somebody else makes records.
         try:
             first = next((file.path for _, file in self._files()), None)
-            found = None if first is None else self._format.in_batches(first)
+            found = None if first is None else self._format.in_batches(first, columns)
         except OSError:
             return None
         if found is None:

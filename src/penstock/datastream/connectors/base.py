@@ -90,8 +90,7 @@ class ReadResult:
     `timestamps`, if given, has one entry per record, in milliseconds. `finished` says that the
     split has no more records, now or later; `paused`, that there are no more for now, so that the
     split is not asked again in this epoch (an empty result says that by itself). With `count`, the
-    number of records, they may be any iterable: they are gone through at most once. `shape` tells,
-    of records made of columns, what each of them is (`RecordMaker.shape`).
+    number of records, they may be any iterable: they are gone through at most once.
     """
 
     records: Any
@@ -100,11 +99,14 @@ class ReadResult:
     timestamps: list[int] | None = None
     paused: bool = False
     count: int | None = None
-    shape: str | None = None
 
 
 class SourceReader(ABC):
     """Reads splits. One reader serves all splits of a subtask."""
+
+    shape: str | None = None
+    """What every record of the last result is, of a reader that makes them of columns and knows
+    (`RecordMaker.shape`)."""
 
     @abstractmethod
     def read(self, split: Split, position: Any, max_records: int) -> ReadResult:

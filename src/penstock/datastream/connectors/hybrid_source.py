@@ -173,7 +173,9 @@ class _HybridReader(SourceReader):
             return ReadResult([], position, finished=True)
         if any(turn < part.turn for turn in self._begun.values()):
             return ReadResult([], position)  # in batch mode all splits are known at once
-        result = self._reader_of(part.turn).read(part.split, position, max_records)
+        reader = self._reader_of(part.turn)
+        result = reader.read(part.split, position, max_records)
+        self.shape = reader.shape
         if result.finished:
             self._begun.pop(split.split_id, None)
         else:

@@ -32,6 +32,9 @@ from penstock.errors import FileAccessError
 _ROWS_DECODED_AT_ONCE = 16_384
 ROWS_IN_A_BATCH = 131_072
 """So many rows at most are handed out as they are."""
+# About so many rows are looked at in one go if none is selected: an epoch is to have an end. With
+# much fewer the epochs would cost more than the reading.
+_ROWS_SEARCHED_AT_ONCE = 1 << 22
 _UNREADABLE = (pa.ArrowException, OSError, IndexError)
 
 Position = tuple[int, int]
@@ -64,17 +67,26 @@ class Column:
     """What becomes of each of its values."""
 
 
+class Selected(NamedTuple):
+    """What has become of rows."""
+
+    rows: pa.RecordBatch
+    numbers: pa.Array | None = None
+    """Which of the given rows each is, from 0 on; None, if none was left out."""
+
+
 @dataclass(frozen=True)
 class Pick:
     """Columns of a file by their names; where it has none, there is nothing in it."""
 
     names: Sequence[str | None]
 
-    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def __call__(self, rows: pa.RecordBatch) -> Selected:
         columns = [
             pa.nulls(rows.num_rows) if name is None else rows.column(name) for name in self.names
         ]
-        return pa.RecordBatch.from_arrays(columns, names=[name or "" for name in self.names])
+        names = [name or "" for name in self.names]
+        return Selected(pa.RecordBatch.from_arrays(columns, names=names))
 
 
 @dataclass(frozen=True)
@@ -85,10 +97,8 @@ class Layout:
     """The columns of the file that it takes."""
     plainly: Sequence[str]
     """Those of them that must not be read by their distinct values: expressions look at them."""
-    select: Callable[[pa.RecordBatch], pa.RecordBatch]
-    """What becomes of rows of these columns before anything else."""
-    leaves_rows_out: bool
-    """Whether that may be fewer rows."""
+    select: Callable[[pa.RecordBatch], Selected]
+    """What becomes of rows of these columns before anything else. It may be fewer rows."""
     columns: Sequence[Column]
     """Those of what has been selected."""
     make_records: Callable[[list[list[Any]]], Iterable[Any]]
@@ -166,8 +176,8 @@ class _PartReader(SourceReader):
         if at.finished:
             self._forget(split.split_id)
         count = 0 if rows is None else rows.num_rows
-        shape = None if rows is None else self._shape(at, rows)
-        return ReadResult(made, at.position, finished=at.finished, count=count, shape=shape)
+        self.shape = None if rows is None else self._shape(at, rows)
+        return ReadResult(made, at.position, finished=at.finished, count=count)
 
     def close(self) -> None:
         for split in list(self._open):
@@ -272,9 +282,14 @@ class _OpenPart:
         """Of the row group at hand."""
         self._file: pq.ParquetFile | None = None
         self._batches: Iterator[pa.RecordBatch] = iter(())
-        self._decoded: pa.RecordBatch | None = None
+        self._decoded = 0
+        """So many rows of the row group."""
+        self._selected: Selected | None = None
+        """Of what was decoded last; None, if all of it has been taken."""
+        self._first = 0
+        """The row of the row group that numbers of selected rows count from."""
         self._taken = 0
-        """Of what is decoded."""
+        """Of what is selected."""
         self._to_rows()
 
     def _is_there(self, groups: int) -> bool:
@@ -290,40 +305,50 @@ class _OpenPart:
         return self._group >= self._end
 
     def take(self, most: int) -> pa.RecordBatch | None:
-        """What is selected of up to so many rows, or of further ones if that is nothing; None, if
-        there is no more until the end."""
-        while not self.finished:
-            rows = self._next(most)
-            if self.layout.leaves_rows_out:
-                rows = self.layout.select(rows)
+        """Up to so many of the rows that are selected, at least one; None, if there is no more
+        until the end, or none among as many as are looked at in one go."""
+        unsearched = _ROWS_SEARCHED_AT_ONCE
+        while unsearched > 0 and not self.finished:
+            selected = self._selected
+            if selected is None:
+                selected = self._selected = self._decode()
+                unsearched -= self._decoded - self._first
+            rows = selected.rows.slice(self._taken, most)
+            self._taken += rows.num_rows
+            self._go_on(selected)
             if rows.num_rows:
                 return rows
         return None
 
-    def _next(self, most: int) -> pa.RecordBatch:
-        """Up to so many rows of the file, at least one. They are selected already, all that were
-        decoded at once, if for each there is still one: else it would not be known which."""
+    def _decode(self) -> Selected:
+        """What is selected of the next rows, of which there is at least one. Those before the
+        position have been selected already."""
         if self._file is None:
             self._open_group()
-        while self._decoded is None or self._taken >= self._decoded.num_rows:
-            self._taken -= 0 if self._decoded is None else self._decoded.num_rows
-            self._decoded = self._decode()
-        count = min(most, self._decoded.num_rows - self._taken)
-        rows = self._decoded.slice(self._taken, count)
-        self._taken += count
-        self._row += count
+        while True:
+            rows = next(self._batches, None)
+            if rows is None:
+                raise OSError(f"row group {self._group} ends before its last row")
+            self._texts.note(self._texts_among, rows)
+            start, self._decoded = self._decoded, self._decoded + rows.num_rows
+            if self._decoded > self._row:
+                break
+        self._first, self._taken = self._row, 0
+        return self.layout.select(rows.slice(self._row - start))
+
+    def _go_on(self, selected: Selected) -> None:
+        """To the row behind the last one that was taken, and behind all that were decoded if none
+        of them is left."""
+        if self._taken < selected.rows.num_rows:
+            numbers = selected.numbers
+            last = self._taken - 1 if numbers is None else numbers[self._taken - 1].as_py()
+            self._row = self._first + last + 1
+            return
+        self._row, self._selected = self._decoded, None
         if self._row >= self._rows:
             self._texts.judge(self._texts_among, self._rows)
             self._group, self._row = self._group + 1, 0
             self._to_rows()
-        return rows
-
-    def _decode(self) -> pa.RecordBatch:
-        rows = next(self._batches, None)
-        if rows is None:
-            raise OSError(f"row group {self._group} ends before its last row")
-        self._texts.note(self._texts_among, rows)
-        return rows if self.layout.leaves_rows_out else self.layout.select(rows)
 
     def _to_rows(self) -> None:
         """To the next row group that has rows."""
@@ -340,7 +365,7 @@ class _OpenPart:
         self._batches = self._file.iter_batches(
             self._rows_decoded, [self._group], columns=list(self.layout.reads), use_threads=False
         )
-        self._decoded, self._taken = None, self._row
+        self._decoded = 0
 
     def _group_columns(self) -> dict[str, Any]:
         group = self._metadata.row_group(self._group)
@@ -350,7 +375,7 @@ class _OpenPart:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
-            self._file, self._decoded, self._batches = None, None, iter(())
+            self._file, self._selected, self._batches = None, None, iter(())
 
 
 class _Texts:

@@ -183,12 +183,14 @@ def _instant(value: dt.datetime) -> Instant:
 
 
 def plain_type(kind: Any) -> Any:
-    """A type without what files of equal content may differ in: how text is kept, and whether there
-    may be nothing in a nested value."""
+    """A type without what files of equal content may differ in: how text and bytes are kept, and
+    whether there may be nothing in a nested value."""
     if _is.is_dictionary(kind):
         return plain_type(kind.value_type)
     if _is.is_large_string(kind) or _is.is_string_view(kind):
         return pa.string()
+    if _is.is_binary_view(kind):
+        return pa.binary()
     if _is.is_list(kind):
         return pa.list_(plain_type(kind.value_type))
     if _is.is_map(kind):
@@ -200,6 +202,13 @@ def plain_type(kind: Any) -> Any:
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([(field.name, plain_type(field.type)) for field in schema])
+
+
+def widest(kind: Any) -> Any:
+    """The type that all numbers of a kind fit into: files may have wider ones than the first."""
+    if _is.is_signed_integer(kind):
+        return pa.int64()
+    return pa.float64() if _is.is_floating(kind) else kind
 
 
 def fitted(column: pa.Array, wanted: Any) -> pa.Array | None:

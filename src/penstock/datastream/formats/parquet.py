@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.common.configuration import Configuration
@@ -24,6 +25,7 @@ from penstock.datastream.formats._parquet_reader import (
     ParquetReader,
     Pick,
     RowGroups,
+    Selected,
     errors_of,
     opened,
 )
@@ -33,6 +35,7 @@ from penstock.datastream.formats._parquet_types import (
     fits,
     plain_schema,
     plain_type,
+    widest,
 )
 from penstock.errors import FileAccessError, InvalidArgumentError, UnsupportedFeatureError
 from penstock.pyflink_names import missing_name
@@ -124,20 +127,22 @@ class ParquetRecords(_ParquetFormat):
             reads=list(dict.fromkeys([*plain, *used])),
             plainly=used,
             select=select,
-            leaves_rows_out=self._where is not None,
             columns=[Column(of if isinstance(of, str) else None) for _, of in wanted],
             make_records=self._maker(wanted),
             one_by_one=self._record_type in (None, tuple, dict),
         )
 
-    def in_batches(self, path: str) -> ColumnarFormat | None:
+    def in_batches(self, path: str, columns: Sequence[int] | None) -> ColumnarFormat | None:
         with errors_of(path), opened(path) as file:
             schema = file.schema_arrow
         same = copy.copy(self)
-        same._columns = wanted = self._columns or _as_they_are(schema.names)
+        wanted = self._columns or _as_they_are(schema.names)
+        if columns is not None:
+            wanted = [wanted[at] for at in columns]
+        same._columns = wanted
         layout = same.layout(path, schema)
         rows = pa.schema([field for field in schema if field.name in layout.reads])
-        types = [plain_type(kind) for kind in layout.select(empty_batch(rows)).schema.types]
+        types = [widest(plain_type(t)) for t in layout.select(empty_batch(rows)).rows.schema.types]
         if any(pa.types.is_null(kind) for kind in types):
             return None  # What the column is, if there is something in it, other files know.
         record = self._maker(wanted)
@@ -210,26 +215,36 @@ class _Selection:
         import pyarrow.compute as pc
 
         self._path = path
+        self._field = pc.field
         self._fields = [(name, pc.field(of) if isinstance(of, str) else of) for name, of in wanted]
         self._where = where
         plain = plain_schema(schema)
-        self._evaluated(pa.Table.from_batches([], plain))  # which says what does not fit
+        nothing = pa.Table.from_batches([], plain)
+        self._evaluated(nothing, self._fields)  # which says what does not fit
         computed = [of for _, of in wanted if not isinstance(of, str)]
         self.used = _used(plain, computed if where is None else [*computed, where])
         """The columns that expressions look at."""
 
-    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def __call__(self, rows: pa.RecordBatch) -> Selected:
         table = pa.Table.from_batches([rows])
         for at, field in enumerate(rows.schema):
             apart = pa.types.is_dictionary(field.type) and field.name not in self.used
             plain = field.type if apart else plain_type(field.type)
             if plain != field.type:  # With these Arrow can do more.
                 table = table.set_column(at, field.name, table.column(at).cast(plain))
-        return _in_one(self._evaluated(table))
+        if self._where is None:
+            return Selected(_in_one(self._evaluated(table, self._fields)))
+        number = "row"
+        while number in rows.schema.names:
+            number += "_"
+        table = table.append_column(number, _numbers(rows.num_rows))
+        found = _in_one(self._evaluated(table, [*self._fields, (number, self._field(number))]))
+        fields = len(self._fields)
+        return Selected(found.select(range(fields)), found.column(fields))
 
-    def _evaluated(self, table: pa.Table) -> pa.Table:
+    def _evaluated(self, table: pa.Table, fields: _Wanted) -> pa.Table:
         try:
-            return _evaluated(table, self._fields, self._where)
+            return _evaluated(table, fields, self._where)
         except pa.ArrowException as error:
             self._find_fault(table)
             raise FileAccessError.unreadable(self._path, error) from error
@@ -257,6 +272,12 @@ def _evaluated(table: pa.Table, fields: _Wanted, where: Any) -> pa.Table:
     steps.append(_acero.Declaration("project", _acero.ProjectNodeOptions(expressions, names)))
     # Without threads rows stay in their order.
     return _acero.Declaration.from_sequence(steps).to_table(use_threads=False)
+
+
+def _numbers(count: int) -> pa.Array:
+    """From 0 on. (Not by `pa.array`, whose first call imports pandas.)"""
+    numbers = pa.py_buffer(np.arange(count, dtype=np.int64))
+    return pa.Array.from_buffers(pa.int64(), count, [None, numbers])
 
 
 def _in_one(table: pa.Table) -> pa.RecordBatch:
@@ -337,7 +358,6 @@ class ParquetColumnarRowInputFormat(_ParquetFormat):
             reads=list(dict.fromkeys(name for name in found.values() if name is not None)),
             plainly=(),
             select=Pick([column.name for column in columns]),
-            leaves_rows_out=False,
             columns=columns,
             make_records=RecordMaker(tuple(names), Row),
             one_by_one=True,

@@ -178,7 +178,7 @@ class OpenPythonSource(OpenOperator):
         if self._convert is not None:
             records = map(self._convert, records)
         else:
-            self._records_are(result.shape)
+            self._records_are(getattr(self._reader, "shape", None))
         if result.timestamps is not None:
             records = stamped(result.timestamps, records, self._scope)
         self._run(records)
