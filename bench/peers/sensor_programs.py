@@ -127,7 +127,7 @@ _TIMERS = Program(
     _readings(inputs.STEADY),
     _direct(expected.timers),
     _calls("bare_windows:timers"),
-    _sized(600_000, 250_000, 150_000, 8_000),
+    _sized(600_000, 180_000, 100_000, 3_000),
     _order("connected:timers", "digest_of"),
     lag_millis=OUT_OF_ORDER_MILLIS,
 )

@@ -1,4 +1,8 @@
-"""Map state: every entry stored on its own, read when it is asked for."""
+"""Map state: every entry stored on its own, read when it is asked for.
+
+A map that is asked for a second entry is read whole, if it is small: from then on what is not there
+is known without looking, and an entry that comes and goes within an epoch leaves no trace.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +20,26 @@ from penstock.storage.entries import Entry
 _ABSENT = object()
 _UNKNOWN = object()
 
+_SMALL = 2048
+_ENTRY = 128
+"""Bytes of a map that is read whole; what an entry counts beside its value."""
+
 
 class _Settled:
     """What is known of one key's stored map. Values may be `_ABSENT`: known not to be there."""
 
-    __slots__ = ("complete", "values")
+    __slots__ = ("asked", "complete", "values")
 
     def __init__(self) -> None:
         self.values: dict[Any, Any] = {}
         self.complete = False
+        """Whether all that is stored is among the values; none of them is `_ABSENT` then."""
+        self.asked = 0
+        """For how many entries the store was asked."""
+
+    def lacks(self, key: Any) -> bool:
+        """Whether an entry is known not to be stored."""
+        return self.values.get(key, _ABSENT if self.complete else _UNKNOWN) is _ABSENT
 
 
 class LiveMapState(MapState[Any, Any]):
@@ -54,14 +69,17 @@ class LiveMapState(MapState[Any, Any]):
         self._settled_entries = 0
 
     def get(self, key: Any) -> Any:
-        found = self._find(self._converted(key))
+        if self._convert_key is not None:
+            key = self._convert_key(key)
+        found = self._find(key)
         return None if found is _ABSENT else found
 
     def contains(self, key: Any) -> bool:
         return self._find(self._converted(key)) is not _ABSENT
 
     def put(self, key: Any, value: Any) -> None:
-        key = self._converted(key)
+        if self._convert_key is not None:
+            key = self._convert_key(key)
         if self._convert_value is not None:
             value = self._convert_value(value)
         if self._lifetime is not None:
@@ -73,7 +91,7 @@ class LiveMapState(MapState[Any, Any]):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        self._set(self._converted(key), _ABSENT)
+        self._drop(self._converted(key))
 
     def items(self) -> Iterable[tuple[Any, Any]]:
         found = []
@@ -94,7 +112,7 @@ class LiveMapState(MapState[Any, Any]):
 
     def clear(self) -> None:
         for key in self._all():
-            self._set(key, _ABSENT)
+            self._drop(key)
 
     def changed_keys(self) -> list[Any]:
         return list(self._changed)
@@ -137,12 +155,14 @@ class LiveMapState(MapState[Any, Any]):
             self.forget()
 
     def present_keys(self) -> list[Any]:
-        """The keys of all entries, found without reading values; expired ones are among them."""
+        """The keys of all entries, expired ones among them; values are read of a small map only."""
         settled = self._settled_of(self._scope.key)
+        if not settled.complete and settled.asked < 2:
+            settled.asked = 2
+            self._read_if_small(settled)
         stored: Iterable[Any] = settled.values
         if not settled.complete:
-            found = self._base.scan(self._base.address(self.name, self._scope.key))
-            stored = (self._key_of(map_key) for map_key, _ in found)
+            stored = (self._key_of(map_key) for map_key, _ in self._scan())
         keys: dict[Any, Any] = dict.fromkeys(stored)
         keys.update(self._changed.get(self._scope.key, {}))
         return [key for key, change in keys.items() if change is not _ABSENT]
@@ -171,27 +191,50 @@ class LiveMapState(MapState[Any, Any]):
             self._changed_entries += 1
         changes[key] = value
 
-    def _find(self, key: Any) -> Any:
+    def _drop(self, key: Any) -> None:
+        """Remove an entry; of one that is not stored, nothing is written."""
+        settled = self._settled.get(self._scope.key)
+        if settled is None or not settled.lacks(key):
+            self._set(key, _ABSENT)
+            return
         changes = self._changed.get(self._scope.key)
         if changes is not None and key in changes:
-            value = changes[key]
-        else:
-            settled = self._settled_of(self._scope.key)
-            value = settled.values.get(key, _UNKNOWN)
-            if value is _UNKNOWN:
-                if settled.complete:
-                    return _ABSENT
-                value = settled.values[key] = self._load(key)
-                self._settled_entries += 1
+            del changes[key]
+            self._changed_entries -= 1
+            if not changes:
+                del self._changed[self._scope.key]
+
+    def _find(self, key: Any) -> Any:
+        changes = self._changed.get(self._scope.key)
+        value = _UNKNOWN if changes is None else changes.get(key, _UNKNOWN)
+        if value is _UNKNOWN:
+            value = self._settled_value(key)
         return value if self._lifetime is None else self._seen(key, value)
+
+    def _settled_value(self, key: Any) -> Any:
+        settled = self._settled_of(self._scope.key)
+        value = settled.values.get(key, _UNKNOWN)
+        if value is not _UNKNOWN:
+            return value
+        if not settled.complete:
+            settled.asked += 1
+            if settled.asked == 2:
+                self._read_if_small(settled)
+        if settled.complete:
+            return settled.values.get(key, _ABSENT)
+        value = settled.values[key] = self._load(key)
+        self._settled_entries += 1
+        return value
 
     def _seen(self, key: Any, value: Any) -> Any:
         """What the reader of an entry gets; its lifetime may end or begin anew by that."""
         if value is _ABSENT or self._lifetime is None:
             return value
         seen, keep, changed = self._lifetime.read(value)
-        if changed:
-            self._set(key, _ABSENT if keep is None else keep)
+        if changed and keep is None:
+            self._drop(key)
+        elif changed:
+            self._set(key, keep)
         return _ABSENT if keep is None and seen is None else seen
 
     def _load(self, key: Any) -> Any:
@@ -203,12 +246,27 @@ class LiveMapState(MapState[Any, Any]):
         """All entries of the current key, the changed ones included."""
         settled = self._settled_of(self._scope.key)
         if not settled.complete:
-            stored = self._base.scan(self._base.address(self.name, self._scope.key))
-            before = len(settled.values)
-            settled.values = {
-                self._key_of(map_key): load_value(self.name, self._loads, raw)
-                for map_key, raw in stored
-            }
-            settled.complete = True
-            self._settled_entries += len(settled.values) - before
+            self._complete(settled, self._scan())
         return {**settled.values, **self._changed.get(self._scope.key, {})}
+
+    def _read_if_small(self, settled: _Settled) -> None:
+        found, size = [], 0
+        for entry in self._scan():
+            size += len(entry[1]) + _ENTRY
+            if size > _SMALL:
+                return
+            found.append(entry)
+        self._complete(settled, found)
+
+    def _complete(self, settled: _Settled, stored: Iterable[tuple[bytes, bytes]]) -> None:
+        before = len(settled.values)
+        settled.values = {
+            self._key_of(map_key): load_value(self.name, self._loads, raw)
+            for map_key, raw in stored
+        }
+        settled.complete = True
+        self._settled_entries += len(settled.values) - before
+
+    def _scan(self) -> Iterator[tuple[bytes, bytes]]:
+        """The stored entries of the current key."""
+        return self._base.scan(self._base.address(self.name, self._scope.key))

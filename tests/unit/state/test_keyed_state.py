@@ -30,6 +30,7 @@ from penstock.errors import (
 )
 from penstock.state import keyed_state as keyed_state_module
 from penstock.state import list_state as list_state_module
+from penstock.state import map_state as map_state_module
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.key_groups import key_group_of
 from penstock.state.keyed_state import KeyedState
@@ -239,6 +240,17 @@ def test_long_lists_are_written_as_one(steps):
         list_state_module._MANY_CHUNKS = before
 
 
+@settings(max_examples=200)
+@given(steps=st.lists(steps, max_size=40), keep=st.sampled_from([0, 3, 1000]))
+def test_maps_that_are_not_small_are_what_a_dict_is(steps, keep):
+    before = map_state_module._SMALL
+    map_state_module._SMALL = map_state_module._ENTRY + 20  # one entry is, two are not
+    try:
+        run_against_model(steps, keep)
+    finally:
+        map_state_module._SMALL = before
+
+
 def run_against_model(steps: list[tuple[Any, ...]], keep: int) -> None:
     subtask, model = Subtask(keep), Model()
     acknowledged = model.copy()
@@ -324,6 +336,66 @@ def test_one_map_entry_is_read_and_written_alone():
     subtask.at("k", MAP).put("7", 70)
     (entry,) = subtask.cut()
     assert entry.map_key == encode_key("7")
+
+
+def test_a_map_entry_that_comes_and_goes_in_an_epoch_leaves_no_trace():
+    subtask = Subtask()
+    subtask.at("k", MAP).put("stored", 1)
+    subtask.cut()
+    subtask.remake()
+    counts = subtask.at("k", MAP)
+    for name in ("a", "b", "c"):  # of the first only that it is not there is known, then all is
+        assert counts.get(name) is None
+        counts.put(name, 2)
+        counts.remove(name)
+        assert counts.get(name) is None
+    counts.remove("never there")
+    assert counts.changed_keys() == []
+    assert subtask.cut() == []
+    counts.remove("stored")
+    (gone,) = subtask.cut()
+    assert (gone.map_key, gone.value) == (encode_key("stored"), None)
+
+
+def test_a_removed_map_entry_that_may_be_stored_is_written():
+    subtask = Subtask()
+    subtask.at("k", MAP).put("a", 1)
+    subtask.cut()
+    subtask.remake()
+    subtask.at("k", MAP).put("a", 2)  # nobody has asked what was there
+    subtask.at("k", MAP).remove("a")
+    (gone,) = subtask.cut()
+    assert (gone.map_key, gone.value) == (encode_key("a"), None)
+    subtask.remake()
+    assert not subtask.at("k", MAP).contains("a")
+
+
+class CountingStore(MemoryStore):
+    """Counts what it is asked."""
+
+    gets = scanned = 0
+
+    def get(self, key):
+        self.gets += 1
+        return super().get(key)
+
+    def scan(self, prefix, start=b""):
+        for found in super().scan(prefix, start):
+            self.scanned += 1
+            yield found
+
+
+@pytest.mark.parametrize(("entries", "gets", "scanned"), [(0, 1, 0), (10, 1, 10), (500, 40, 16)])
+def test_a_small_map_is_read_whole_when_it_is_asked_for_a_second_entry(entries, gets, scanned):
+    subtask = Subtask()
+    subtask.store = CountingStore()
+    subtask.at("k", MAP).put_all({str(n): n for n in range(entries)})
+    subtask.cut()
+    subtask.remake()
+    for number in range(40):
+        expected = number if number < entries else None
+        assert subtask.at("k", MAP).get(str(number)) == expected
+    assert (subtask.store.gets, subtask.store.scanned) == (gets, scanned)
 
 
 def test_nothing_is_read_from_the_store_while_keys_are_live():
