@@ -150,8 +150,7 @@ def _program(
     Windows of 10 s that do not slide end with every other file, those that slide in between.
 
     `quicker` and `pyflink` are factors of the rates. `columnar`: it is also written in Columns, and
-    that is what is compared. `by_tasks`: it also runs with files read by tasks. Not if there are
-    two streams: each is then read at its own pace, one of them far ahead.
+    that is what is compared. `by_tasks`: it also runs with files read by tasks.
     """
     calls, rates = _calls(query), _RATES
     ours: tuple[str, ...] = (who.PENSTOCK,)
@@ -205,6 +204,7 @@ PROGRAMS = [
         quicker=6,
         batch=4,
         tumbling=True,
+        by_tasks=True,
     ),
     _program(
         "q11",

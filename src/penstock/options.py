@@ -385,6 +385,14 @@ EPOCH_LONGEST = _option(
     "What an epoch is to take at most, whatever share of it is fixed cost. One that has little to "
     "read takes no longer than that needs.",
 )
+KEEP_PACE = _option(
+    "penstock.source.keep-pace",
+    _BOOLEAN,
+    True,
+    "Let Python sources whose records meet by key, and which all are behind, read as far as the "
+    "slowest of them in event time, so that windows and joins need not store what is ahead. Goes "
+    "with penstock.epoch.adaptive.enabled.",
+)
 SOURCE_START = _optional(
     "penstock.source.start",
     _STRING,

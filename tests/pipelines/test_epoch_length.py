@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.common import Time, WatermarkStrategy
 from penstock.datastream.connectors.base import (
     Boundedness,
     InitContext,
@@ -15,6 +16,8 @@ from penstock.datastream.connectors.base import (
     SourceReader,
     Split,
 )
+from penstock.datastream.connectors.datagen import DataGeneratorSource
+from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.driver.epoch_report import EpochReport
 from penstock.errors import InvalidArgumentError
 
@@ -67,6 +70,56 @@ def test_epochs_under_load_are_no_longer_than_may_be(make_env: Any) -> None:
     assert 0 <= first.cost.fixed_share < 1
     assert last.cost is not None
     assert not last.cost.cut_off
+
+
+SPARSE_STEP, DENSE_STEP = 1000, 100
+"""Milliseconds of event time between two records."""
+BOTH = 600_000
+
+
+def two_streams(env: Any) -> tuple[list[tuple[int, int]], list[EpochReport]]:
+    """Windows over a sparse and a dense stream of ten minutes: their results, and the epochs."""
+    reports: list[EpochReport] = []
+    env.add_epoch_listener(reports.append)
+
+    def stream(name: str, step: int) -> Any:
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+            lambda record, _: record[1]
+        )
+        source = DataGeneratorSource(lambda i: (0, i * step), BOTH // step)
+        return env.from_source(source, strategy, name).uid(name)
+
+    both = stream("sparse", SPARSE_STEP).union(stream("dense", DENSE_STEP))
+    counts = (
+        both.key_by(lambda record: record[0])
+        .window(TumblingEventTimeWindows.of(Time.seconds(60)))
+        .reduce(lambda a, b: (a[0] + b[0] + 1, max(a[1], b[1])))
+    )
+    return list(counts.execute_and_collect()), reports
+
+
+def furthest_apart(reports: list[EpochReport]) -> int:
+    """Milliseconds of event time that one of the streams was ahead, at the end of an epoch."""
+    ahead, sparse, dense = 0, 0, 0
+    for report in reports:
+        sparse += report.records_in.get("sparse", 0) * SPARSE_STEP
+        dense += report.records_in.get("dense", 0) * DENSE_STEP
+        ahead = max(ahead, abs(sparse - dense))
+    return ahead
+
+
+def test_sources_that_meet_keep_pace_in_event_time(make_env: Any) -> None:
+    """With 100 records a subtask and epoch the sparse one would be at its end after three."""
+    settings = {"penstock.source.max-records-per-epoch": "100"}
+    results, reports = two_streams(make_env(settings))
+    paced = furthest_apart(reports)
+
+    settings["penstock.source.keep-pace"] = "false"
+    same, reports = two_streams(make_env(settings))
+    assert sorted(results) == sorted(same) == [(659, 60_000 * n + 59_900) for n in range(10)]
+    assert furthest_apart(reports) == 600_000 - 3 * 2 * 100 * DENSE_STEP
+    # Two epochs are read before it is known who is ahead.
+    assert paced <= 2 * 2 * 100 * SPARSE_STEP
 
 
 class TestLocally:

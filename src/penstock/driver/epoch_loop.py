@@ -22,6 +22,7 @@ from penstock.driver.epoch_manifest import manifest_of
 from penstock.driver.epoch_report import EpochReport, report_of
 from penstock.driver.iterations import Iterations
 from penstock.driver.side_inputs import SideInputs
+from penstock.driver.source_pace import SourcePace
 from penstock.driver.source_progress import SourceProgress, positions_to_tell, splits_to_tell
 from penstock.driver.source_time import SourceTime
 from penstock.driver.splits import SplitDiscovery
@@ -60,6 +61,7 @@ class EpochLoop:
         side_inputs: SideInputs | None = None,
         warn_after_turns: int = 0,
         length: EpochLength | None = None,
+        pace: SourcePace | None = None,
     ) -> None:
         self.plan = plan
         self.base = base
@@ -83,6 +85,7 @@ class EpochLoop:
         self._iterations = Iterations(plan, warn_after_turns)
         self._changed_types: dict[str, dict[str, str]] = {}
         self._length = length
+        self._pace = pace
         self._ended_at: float | None = None
         self.slots = 1
         """How many tasks the executor runs at the same time."""
@@ -204,6 +207,8 @@ class EpochLoop:
         cost = cost_of(self.plan, acknowledgements, ended - (before or started), self.slots)
         if self._length is not None:
             self._length.learn(cost)
+        if self._pace is not None:
+            self._pace.learn(acknowledgements)
         if cost.cut_off and not self.paced:
             self._ended_at = ended  # the next one follows at once
         self._report(order, acknowledgements, batch, started, steps, cost)
@@ -280,6 +285,7 @@ class EpochLoop:
             *self._progress.ended(base, batch, self.rows_to_read),
             *self._iterations.ended(base),
         )
+        most_records = None if self._length is None else self._length.records
         return EpochOrder(
             epoch=epoch,
             base=None if base is None else base.epoch,
@@ -296,7 +302,10 @@ class EpochLoop:
             times={} if self.plan.settings.batch else self._time.times(clock),
             slowest=self._time.slowest(),
             side_inputs=side_inputs,
-            most_records=None if self._length is None else self._length.records,
+            most_records=most_records,
+            paced_records={}
+            if most_records is None or self._pace is None
+            else self._pace.limits(most_records),
             read_seconds=None if self._length is None else self._length.seconds,
             changed_types=self._changed_types,
         )

@@ -37,6 +37,7 @@ from penstock.driver.reading import adapts_length, epoch_length, most_records
 from penstock.driver.restarts import RestartPolicy, policy_for
 from penstock.driver.savepoints import Savepoints, blank_manifest, requested_directory
 from penstock.driver.side_inputs import SideInputs, side_inputs_of
+from penstock.driver.source_pace import SourcePace
 from penstock.driver.source_starts import parse_starts, with_starts
 from penstock.driver.splits import with_splits
 from penstock.driver.stop_requests import StopRequest, StopRequests
@@ -285,6 +286,7 @@ class Job:
                 ),
                 self.configuration.get(options.ITERATION_WARN_AFTER_TURNS),
                 epoch_length(self.configuration) if self._adapts_length() else None,
+                SourcePace(plan) if self.configuration.get(options.KEEP_PACE) else None,
             )
             loop.transform = keeper.transform
             self._profiling.attach(loop)

@@ -44,6 +44,8 @@ class EpochOrder:
     """Name of a side input → the file with its rows."""
     most_records: int | None = None
     """What a subtask of a Python source may read, if that is not what the job's settings say."""
+    paced_records: dict[str, int] = field(default_factory=dict)
+    """Uid of a source that is ahead of others in event time → what a subtask may read instead."""
     read_seconds: float | None = None
     """For how long it may read, if not as the settings say."""
     changed_types: dict[str, dict[str, str]] = field(default_factory=dict)

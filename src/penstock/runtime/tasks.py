@@ -128,7 +128,7 @@ def _read_splits(plan: PhysicalPlan, vertex: Vertex, attempt: _Attempt) -> Itera
     else:
         most, seconds = settings.max_records_per_epoch, settings.epoch_seconds
         if order.most_records is not None:
-            most = min(most, order.most_records)
+            most = min(most, order.paced_records.get(uid, order.most_records))
         if order.read_seconds is not None:
             seconds = min(seconds, order.read_seconds)
         reading = source.read(splits, most, order.skip, task.count, seconds)
