@@ -22,6 +22,8 @@ from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat, ParquetRecords
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import FileAccessError, UserFunctionError
+from penstock.runtime import payload
+from penstock.runtime.shapes import marked_shape
 
 locally = pytest.mark.parametrize("executor", ["local"], indirect=True)
 
@@ -269,3 +271,55 @@ def test_records_come_over_an_exchange_as_they_are(
     rows = [("a", 1), ("b", None), (None, -(2**63))] * 50
     rows += [("a", "text"), ("c", "größe"), ("b", day), ("a", float("inf")), (7, True)]
     assert found == Counter(("Record", repr(row)) for row in rows)
+
+
+def joined(env: StreamExecutionEnvironment, folder: Path, kind: Any) -> DataStream:
+    """People and their orders, of the same ten seconds; of the orders the type is declared."""
+    put(folder / "people.parquet", {"id": [1, 2, 3], "name": ["a", "b", None]})
+    ordered = Types.TUPLE([Types.LONG(), Types.STRING()])
+    orders = [(1, "x"), (3, "y"), (1, "z")]
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    people = env.from_source(
+        records_of(folder, record_type=kind),
+        strategy.with_timestamp_assigner(lambda person, _: person[0]),
+        "people",
+    )
+    timed = env.from_collection(orders, ordered).map(lambda order: order, ordered)
+    return (
+        people.join(
+            timed.assign_timestamps_and_watermarks(
+                strategy.with_timestamp_assigner(lambda order, _: order[0])
+            )
+        )
+        .where(lambda person: person[0])
+        .equal_to(lambda order: order[0])
+        .window(TumblingEventTimeWindows.of(Time.seconds(10)))
+        .apply(lambda person, order: (type(person).__name__, *person, *order))
+    )
+
+
+@pytest.mark.parametrize(("kind", "name"), [(tuple, "tuple"), (None, "Record")])
+def test_records_that_meet_in_windows(
+    env: StreamExecutionEnvironment, folder: Path, kind: Any, name: str
+) -> None:
+    found = list(joined(env, folder, kind).execute_and_collect())
+    expected = [(name, 1, "a", 1, "x"), (name, 1, "a", 1, "z"), (name, 3, None, 3, "y")]
+    assert sorted(found) == expected
+
+
+@locally
+def test_of_records_that_meet_only_themselves_are_sent(
+    env: StreamExecutionEnvironment, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither pickled nor with a mark each, if it is known what they are."""
+    shapes = set()
+    encode_as = payload.encode_as
+
+    def watched(shape: str | None, values: list[Any]) -> tuple[bytes, bool]:
+        if values and values[0].__class__ is tuple:
+            shapes.add(shape)
+        return encode_as(shape, values)
+
+    monkeypatch.setattr(payload, "encode_as", watched)
+    assert len(list(joined(env, folder, tuple).execute_and_collect())) == 3
+    assert {marked_shape(0, "(is)"), marked_shape(1, "(is)")} <= shapes

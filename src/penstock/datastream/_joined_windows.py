@@ -19,14 +19,6 @@ Marked = tuple[int, Any]
 """A record on its way into a common window. A plain tuple, which is pickled without Python code."""
 
 
-def of_first(record: Any) -> Marked:
-    return FIRST, record
-
-
-def of_second(record: Any) -> Marked:
-    return SECOND, record
-
-
 @dataclass(frozen=True)
 class KeyOfEither:
     """The key of a marked record, by the selector of its stream."""
@@ -53,6 +45,7 @@ class _OfBoth(WindowFunction[Any, Any, Any, Any], WrappingFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         if isinstance(self._function, Function):
             self._function.open(runtime_context)
+        self._call = self._callable()
 
     def close(self) -> None:
         if isinstance(self._function, Function):
@@ -81,7 +74,7 @@ class JoinPairs(_OfBoth):
         super().__init__(function, "join")
 
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
-        join = self._callable()
+        join = self._call
         firsts, seconds = _parted(inputs)
         for first in firsts:
             for second in seconds:
@@ -104,5 +97,5 @@ class CoGroup(_OfBoth):
         super().__init__(function, "co_group")
 
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
-        results: Iterable[Any] | None = self._callable()(*_parted(inputs))
+        results: Iterable[Any] | None = self._call(*_parted(inputs))
         return () if results is None else results

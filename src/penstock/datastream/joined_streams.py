@@ -20,8 +20,6 @@ from penstock.datastream._joined_windows import (
     FlatJoinPairs,
     JoinPairs,
     KeyOfEither,
-    of_first,
-    of_second,
 )
 from penstock.datastream._stream_arguments import (
     declared_type,
@@ -33,7 +31,7 @@ from penstock.datastream.functions import CoGroupFunction, FlatJoinFunction, Joi
 from penstock.datastream.window import Evictor, Trigger, WindowAssigner
 from penstock.errors import InvalidArgumentError
 from penstock.refusals import refusing
-from penstock.runtime.operators.stateless import Map
+from penstock.runtime.operators.marked import Mark
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,11 +50,11 @@ class _Side:
     select: Callable[[Any], Any]
     key_type: Any
 
-    def marked(self, mark: Callable[[Any], Any], name: str) -> DataStream:
+    def marked(self, number: int, name: str) -> DataStream:
         """Its records, marked where they are: in the task before, if nothing is between."""
         before = self.stream._env._graph.node(self.stream._edges[0].source)
         parallelism = before.fixed_parallelism or before.parallelism
-        return self.stream._then(name, Map(mark), parallelism=parallelism, helper=True)
+        return self.stream._then(name, Mark(number), parallelism=parallelism, helper=True)
 
 
 class _WindowedPair:
@@ -167,7 +165,7 @@ class EqualTo(Generic[P]):
         """Cut the records of each key, of both streams, into common windows."""
         assigner = instance_of("window", (WindowAssigner,), window_assigner)
         first, second = self._first, self._second
-        both = first.marked(of_first, "First Input").union(second.marked(of_second, "Second Input"))
+        both = first.marked(FIRST, "First Input").union(second.marked(SECOND, "Second Input"))
         key = KeyOfEither(first.select, second.select)
         keyed = both.key_by(key, first.key_type or second.key_type)
         return self._windows(keyed.window(assigner))

@@ -54,6 +54,9 @@ class _InPython(Exception):
     """Why something is left to Python."""
 
 
+_DECLARED = "a type is declared, to which values are converted in Python"
+
+
 def in_lanes(
     nodes: tuple[Node, ...], heads: Mapping[int, int], ordered_everywhere: bool = False
 ) -> tuple[tuple[Node, ...], dict[int, Lane]]:
@@ -168,7 +171,7 @@ def _combined(
     by_key = window.inputs[0].partitioning
     assert isinstance(by_key, ByKey)
     if by_key.key_type is not None or any(node.output_type is not None for node in path):
-        raise _InPython("a type is declared, to which values are converted in Python")
+        raise _InPython(_DECLARED)
     source = path[0].operator
     if isinstance(source, SparkSource):
         combined, source = _combined_by_spark(nodes, window, source, by_key)
@@ -202,7 +205,7 @@ def _combined_by_columns(
 ) -> tuple[Combined, PythonSource]:
     """The same for a source that reads whole columns by itself."""
     if source.record_type is not None:
-        raise _InPython("a type is declared, to which values are converted in Python")
+        raise _InPython(_DECLARED)
     types = [_SPARKS_NAMES.get(str(kind), str(kind)) for kind in form.schema.types]
     positions = form.record.positions()
     combined = _combination(positions, types, window.operator, by_key)
@@ -239,14 +242,14 @@ _SPARKS_NAMES = {
 
 
 def _forms(nodes: tuple[Node, ...]) -> dict[int, Any]:
-    """The sources that may read whole columns by themselves, if any window has a use for that; None
-    of one that cannot do so now."""
+    """The Python sources by whole columns, if any window has a use for that; None of one that cannot
+    do so, or not now."""
     if not any(_is_built_in(node) for node in nodes):
         return {}
     return {
         node.id: node.operator.source.columnar()
         for node in nodes
-        if isinstance(node.operator, PythonSource) and hasattr(node.operator.source, "columnar")
+        if isinstance(node.operator, PythonSource)
     }
 
 

@@ -18,6 +18,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.runtime.attribution import Attribution, explained, place_of
 from penstock.runtime.checkpointing import OperatorCheckpoints
 from penstock.runtime.codec import own_copy
+from penstock.runtime.known_records import shapes_sent
 from penstock.runtime.loops import Step, before
 from penstock.runtime.operators.base import (
     Emit,
@@ -28,11 +29,8 @@ from penstock.runtime.operators.base import (
     OperatorTime,
     one_by_one,
 )
-from penstock.runtime.operators.columns import ColumnOperator
 from penstock.runtime.operators.ordered import Ordered
-from penstock.runtime.operators.sources import PythonSource, SparkSource
-from penstock.runtime.operators.stateless import Filter
-from penstock.runtime.operators.timestamps import AssignTime
+from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.physical import JobSettings, Output, PhysicalOperator, Vertex
 from penstock.runtime.profiling.counting import RecordCounts, told_by
 from penstock.runtime.runtime_context import TaskRuntimeContext
@@ -43,9 +41,6 @@ from penstock.runtime.watermarks import Control
 from penstock.runtime.writers import EdgeWriter
 from penstock.state.backend import KeyScope
 from penstock.state.keyed_state import KeyedState
-
-_PASSING = (PythonSource, SparkSource, AssignTime, Filter, ColumnOperator)
-"""Whose output are records as they came from the source."""
 
 
 @dataclass(frozen=True)
@@ -178,20 +173,16 @@ class Composition:
 
     def records_are(self, shape: str | None) -> None:
         """What the source emits from now on, for the writers that get it unchanged."""
-        for writer in self._behind_source:
-            writer.records_are(shape)
+        sent = self._sent.get(shape)
+        if sent is None:
+            sent = self._sent[shape] = list(shapes_sent(self.vertex, shape))
+        for edge, known in sent:
+            self.writers[edge].records_are(known)
 
     @cached_property
-    def _behind_source(self) -> list[EdgeWriter]:
-        found, operators = [], [0]
-        while operators:
-            described = self.vertex.operators[operators.pop()]
-            as_it_was = described.output_type is None and not described.event_time_order
-            if as_it_was and isinstance(described.operator, _PASSING):
-                outputs = [output for output in described.outputs if output.tag is None]
-                found += [self.writers[o.edge] for o in outputs if o.edge is not None]
-                operators += [o.operator for o in outputs if o.operator is not None]
-        return found
+    def _sent(self) -> dict[str | None, list[tuple[int, str | None]]]:
+        """What each edge has to be told, by what the source says."""
+        return {}
 
     def _unsay(self) -> None:
         for writer in self.writers.values():

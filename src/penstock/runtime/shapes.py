@@ -3,7 +3,9 @@
 Values of a stream with a declared type have been checked and converted, those of a column are what
 its type says, so MessagePack carries them as what they are, without a look at each: a quarter of
 what pickling them takes. A shape is a text that tells the receiver what to make: `(sid)` for tuples
-of a text, an int and a float; with names before it, for records (`datastream/_records.py`).
+of a text, an int and a float; with names before it, for records (`datastream/_records.py`); with the
+number of a stream before all, for records that are marked with it (`operators/marked.py`), so that
+only the records themselves travel.
 """
 
 from __future__ import annotations
@@ -58,9 +60,20 @@ def shape_of_timestamps(timestamps: list[Any]) -> str | None:
     return _TIMESTAMPS if timestamps and timestamps[0].__class__ in _AS_PROMISED else None
 
 
+_MARKED = "\x1d"
+"""Stands behind the number of a stream."""
+
+
+def marked_shape(stream: int, shape: str) -> str:
+    """The shape of records of a shape that are marked with the number of their stream."""
+    return f"{stream}{_MARKED}{shape}"
+
+
 def encode_shaped(values: list[Any], shape: str) -> bytes | None:
     """The bytes of a run; None, if there is something in it that they cannot say."""
     try:
+        if _MARKED in shape:
+            values = [record for _, record in values]
         text = shape.encode()
         if len(text) > _LONGEST:
             return None
@@ -76,6 +89,10 @@ def decode_shaped(data: memoryview) -> list[Any]:
 
 @lru_cache(maxsize=256)
 def _decoder(shape: str) -> Callable[[Any], list[Any]]:
+    stream, marked, inner = shape.partition(_MARKED)
+    if marked:
+        unmarked, mark = _decoder(inner), int(stream)
+        return lambda data: list(zip(repeat(mark), unmarked(data)))
     names, values = names_in(shape)
     [value] = _types(iter(values))
     decode = msgspec.msgpack.Decoder(list[value]).decode  # type: ignore[valid-type]

@@ -24,10 +24,10 @@ from penstock.graph.partitioning import (
 )
 from penstock.runtime.codec import dump
 from penstock.runtime.keying import key_converter
+from penstock.runtime.known_records import declared_shape
 from penstock.runtime.loops import Step, ending_in_strides
 from penstock.runtime.payload import RECORDS, Event, Row, encode_body, make_header
 from penstock.runtime.physical import PhysicalEdge, Vertex
-from penstock.runtime.shapes import shape_of
 from penstock.runtime.watermarks import IDLE, MIN_TIMESTAMP, WATERMARK, Control
 from penstock.state.backend import KeyScope
 from penstock.state.key_groups import key_group_of, subtask_of
@@ -46,6 +46,8 @@ LARGEST_PAYLOAD = 1 << 30
 _FIRST = 1 << 62
 # So many keys remember their receiver; then the memory starts anew.
 MOST_ROUTES = 1_000_000
+_PLAIN_KEYS = (int, str)
+"""Of most keys: nothing about them is to be checked."""
 _NO_MORE = object()
 
 
@@ -120,15 +122,6 @@ class Bucket:
 Choose = Callable[[Any], Bucket]
 
 
-def _declared_type(sender: Vertex, edge: PhysicalEdge) -> Any:
-    """What all records of an edge have been checked to be, if that was declared."""
-    for operator in sender.operators:
-        for output in operator.outputs:
-            if output.edge == edge.index and output.tag is None:
-                return operator.output_type
-    return None
-
-
 class EdgeWriter:
     """Gathers, encodes and posts the records of one edge from one subtask."""
 
@@ -150,7 +143,7 @@ class EdgeWriter:
         self._place = self._producer - (_FIRST if edge.first else 0)
         self._header = b""
         self._freeze: Callable[[Any], bytes] | None = None
-        self._shape = shape_of(_declared_type(self._vertex, edge))
+        self._shape = declared_shape(self._vertex, edge.index)
         self._declared = self._shape is not None
         self._random = random.Random()
         self._counts = 0
@@ -295,19 +288,21 @@ class EdgeWriter:
         buckets = self._buckets
         max_parallelism, receivers = self._max_parallelism, self._receivers
         routes: dict[Any, Bucket] = {}
+        groups = range(max_parallelism)
+        by_group = [buckets[subtask_of(group, max_parallelism, receivers)] for group in groups]
         convert = key_converter(partitioning)
 
         def route(key: Any) -> Bucket:
             call = partitioning.select  # noqa: F841 - by it an error finds its line
             if convert is not None:  # only here: keys that are equal are so when converted
                 key = convert(key)
-            check_stream_key(key)
+            if key.__class__ not in _PLAIN_KEYS:
+                check_stream_key(key)
             bucket = routes.get(key)
             if bucket is None:
-                group = key_group_of(encode_key(key), max_parallelism)
                 if len(routes) >= MOST_ROUTES:
                     routes.clear()
-                routes[key] = bucket = buckets[subtask_of(group, max_parallelism, receivers)]
+                routes[key] = bucket = by_group[key_group_of(encode_key(key), max_parallelism)]
             return bucket
 
         return routes, route

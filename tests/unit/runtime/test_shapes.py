@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.datastream._records import RecordMaker, record_class
 from penstock.runtime.codec import PICKLED, SHAPED, decode, encode_as
+from penstock.runtime.shapes import marked_shape
 
 _TYPES = {
     pa.int64(): st.none() | st.integers(-(2**63), 2**63 - 1),
@@ -42,6 +44,28 @@ def test_records_come_as_what_they_were(found: Any, named: bool) -> None:
     arrived = decode(memoryview(encoded))
     assert list(map(repr, arrived)) == list(map(repr, records))
     assert {type(record) for record in arrived} == {record_class(names) if named else tuple}
+
+
+@pytest.mark.parametrize("kind", [None, tuple])
+def test_marks_do_not_travel_with_each_record(kind: Any) -> None:
+    maker = RecordMaker(("a", "b"), kind)
+    records = list(maker([[5, None], ["x", "y"]]))
+    marked = [(1, record) for record in records]
+    shape = maker.shape([pa.int64(), pa.string()])
+    encoded, constant = encode_as(marked_shape(1, shape), marked)
+    assert constant
+    assert encoded[:1] == SHAPED
+    assert len(encoded) == len(encode_as(shape, records)[0]) + len("1|")
+    arrived = decode(encoded)
+    assert list(map(repr, arrived)) == list(map(repr, marked))
+    assert {type(each) for each in arrived} == {tuple}
+
+
+def test_marked_records_that_are_not_as_promised_are_pickled() -> None:
+    marked = [(0, (2**70,))]
+    encoded, _ = encode_as(marked_shape(0, "(i)"), marked)
+    assert encoded[:1] == PICKLED
+    assert decode(encoded) == marked
 
 
 def test_nan_is_nan() -> None:

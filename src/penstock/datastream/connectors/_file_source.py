@@ -196,9 +196,8 @@ class FileSource(Source):
         return self._format.create_reader()
 
     def columnar(self, columns: Sequence[int] | None = None) -> ColumnarForm | None:
-        """This source by columns, all or those at these positions, with the types of the first
-        file; None, if its format cannot do that or there is no file yet. Of one that cannot be read
-        the error comes when it is."""
+        """With the types of the first file; None if its format cannot do that or there is no file
+        yet. Of one that cannot be read the error comes when it is."""
         if type(self).create_reader is not FileSource.create_reader:
             return None  # Somebody else makes records.
         try:

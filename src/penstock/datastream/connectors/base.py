@@ -18,6 +18,7 @@ from penstock.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.connectors._columnar_form import ColumnarForm
 
 __all__ = [
     "Boundedness",
@@ -177,6 +178,11 @@ class Source(ABC):
         there are at a time, but for those that have been read.
         """
         return False
+
+    def columnar(self, columns: Sequence[int] | None = None) -> ColumnarForm | None:
+        """This source by whole columns, all or those at these positions, for windows of built-in
+        aggregates; None if it cannot do that, or not now."""
+        return None
 
     @property
     def discovery_interval(self) -> float | None:

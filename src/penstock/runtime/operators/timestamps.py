@@ -301,7 +301,7 @@ def _extractor(assigner: TimestampAssigner | None, scope: KeyScope) -> Callable[
 
 def _field_extractor(get: Getter) -> Callable[[Any], int]:
     """As the getter does it, but without a call of it for records of a class that it knows."""
-    ways = get._ways
+    ways = get.ways
 
     def extract(value: Any) -> int:
         try:

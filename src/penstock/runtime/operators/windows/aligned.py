@@ -94,6 +94,7 @@ class AlignedWindows(OpenOperator):
     def _adding(self, call: Add) -> Callable[[Iterable[Any]], None]:
         """The loop over records."""
         scope, slide, offset = self._host.scope, self._slide, self._offset
+        held_by = _nothing_yet if self._combine is None else self._held
         # Then the windows of a record depend on more than the start of its newest one.
         uneven = self._size % slide != 0
 
@@ -116,7 +117,7 @@ class AlignedWindows(OpenOperator):
                     for begin, changed in panes:
                         held = changed.get(key)
                         if held is None:
-                            held = self._held(begin, changed, key)
+                            held = held_by(begin, changed, key)
                         changed[key] = call(value, held)
                     if not panes or ended:
                         self._add_late(value, timestamp, key, ended, bool(panes))
@@ -268,6 +269,11 @@ class AlignedWindows(OpenOperator):
     def close(self) -> None:
         self._evaluation.close()
         close_function(self._combine)
+
+
+def _nothing_yet(start: int, changed: dict[Any, Any], key: Any) -> list[Any]:
+    """What a key gathers of a window beside what is stored, which is only read when that ends."""
+    return []
 
 
 def _appending(table: ElementPanes) -> Add:
