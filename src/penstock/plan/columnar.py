@@ -242,8 +242,8 @@ _SPARKS_NAMES = {
 
 
 def _forms(nodes: tuple[Node, ...]) -> dict[int, Any]:
-    """The Python sources by whole columns, if any window has a use for that; None of one that cannot
-    do so, or not now."""
+    """The Python sources by whole columns, if any window has a use for that; None of one that
+    cannot do so, or not now."""
     if not any(_is_built_in(node) for node in nodes):
         return {}
     return {

@@ -1,4 +1,4 @@
-"""What is known of the records that a chain sends: which operators leave them as they came. Pure."""
+"""What is known of the records that a chain sends, since they are as they came. Pure."""
 
 from __future__ import annotations
 

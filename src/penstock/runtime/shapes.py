@@ -3,9 +3,9 @@
 Values of a stream with a declared type have been checked and converted, those of a column are what
 its type says, so MessagePack carries them as what they are, without a look at each: a quarter of
 what pickling them takes. A shape is a text that tells the receiver what to make: `(sid)` for tuples
-of a text, an int and a float; with names before it, for records (`datastream/_records.py`); with the
-number of a stream before all, for records that are marked with it (`operators/marked.py`), so that
-only the records themselves travel.
+of a text, an int and a float; with names before it, for records (`datastream/_records.py`); with
+the number of a stream before all, for records that are marked with it (`operators/marked.py`), so
+that only the records themselves travel.
 """
 
 from __future__ import annotations
