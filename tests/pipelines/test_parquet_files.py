@@ -284,7 +284,7 @@ def joined(env: StreamExecutionEnvironment, folder: Path, kind: Any) -> DataStre
         strategy.with_timestamp_assigner(lambda person, _: person[0]),
         "people",
     )
-    timed = env.from_collection(orders, ordered).map(lambda order: order, ordered)
+    timed = env.from_collection(orders).map(lambda order: order, ordered).filter(all)
     return (
         people.join(
             timed.assign_timestamps_and_watermarks(

@@ -161,13 +161,14 @@ def _letter(kind: Any) -> str:
     return next((letter for letter, is_kind in _KINDS if is_kind(kind)), "")
 
 
-_BETWEEN, _BEHIND = "\x1f", "\x1e"
+_BETWEEN, _BEHIND, MARKED = "\x1f", "\x1e", "\x1d"
+"""Stand in a shape between names, behind them, and behind the number of a stream."""
 
 
 def named_shape(names: tuple[str, ...], values: str) -> str | None:
     """The shape of records with these names; None, if they have what stands between names."""
     text = _BETWEEN.join(names)
-    if _BEHIND in text or text.count(_BETWEEN) != len(names) - 1:
+    if _BEHIND in text or MARKED in text or text.count(_BETWEEN) != len(names) - 1:
         return None
     return f"{text}{_BEHIND}{values}"
 

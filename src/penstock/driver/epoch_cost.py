@@ -46,10 +46,18 @@ def cost_of(
         tasks = levels.setdefault(vertex.level, {})
         tasks[task] = max(a.seconds, tasks.get(task, 0.0))
         if isinstance(head.operator, PythonSource):
-            records = max(records, a.records_in.get(head.uid, 0))
+            records = max(records, a.records_in.get(vertex.uid, 0))
     working = working_seconds((tasks.values() for tasks in levels.values()), slots)
     cut_off = any(a.cut_off for a in acknowledgements)
     return EpochCost(seconds, min(working, seconds), records, cut_off)
+
+
+def at_their_limit(
+    plan: PhysicalPlan, acknowledgements: list[Acknowledgement], held_back: Collection[str]
+) -> bool:
+    """Whether a source might have read more, but for those that were held back for others' sake."""
+    heads = (plan.vertices[a.vertex].operators[0].uid for a in acknowledgements if a.cut_off)
+    return any(uid not in held_back for uid in heads)
 
 
 def working_seconds(levels: Iterable[Collection[float]], slots: int) -> float:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.driver.acceptance import judge
 from penstock.driver.committers import Prepared, prepared_by, stored_in
-from penstock.driver.epoch_cost import EpochCost, cost_of
+from penstock.driver.epoch_cost import EpochCost, at_their_limit, cost_of
 from penstock.driver.epoch_length import EpochLength
 from penstock.driver.epoch_manifest import manifest_of
 from penstock.driver.epoch_report import EpochReport, report_of
@@ -206,7 +206,9 @@ class EpochLoop:
         ended = time.perf_counter()
         cost = cost_of(self.plan, acknowledgements, ended - (before or started), self.slots)
         if self._length is not None:
-            self._length.learn(cost)
+            held_back = order.paced_records.keys()
+            limited = at_their_limit(self.plan, acknowledgements, held_back)
+            self._length.learn(replace(cost, cut_off=limited))
         if self._pace is not None:
             self._pace.learn(acknowledgements)
         if cost.cut_off and not self.paced:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from penstock.common.watermark_strategy import WatermarkKind
 from penstock.graph.partitioning import ByKey
 from penstock.runtime.epoch import Acknowledgement
 from penstock.runtime.operators.sources import PythonSource
-from penstock.runtime.physical import PhysicalPlan
+from penstock.runtime.operators.timestamps import AssignTime
+from penstock.runtime.physical import PhysicalPlan, Vertex
 from penstock.runtime.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 _LEAST_SHARE = 1 / 32
@@ -22,14 +24,16 @@ _LEAST_SHARE = 1 / 32
 
 @dataclass(frozen=True)
 class Advance:
-    """How a source that has more to read came along in the last epoch."""
+    """How a subtask of a source that has more to read comes along."""
 
     watermark: int
     millis_per_record: float
-    """Of event time, for each record that one subtask reads."""
+    """Of event time."""
 
-    def after(self, records: float) -> float:
-        return self.watermark + records * self.millis_per_record
+    def until(self, watermark: int, further: float) -> float:
+        """How many records bring it so much further than a watermark."""
+        # The difference first: watermarks are too large for small differences of floats.
+        return (watermark - self.watermark + further) / self.millis_per_record
 
 
 def shares(advances: dict[str, Advance], limit: int) -> dict[str, int]:
@@ -37,69 +41,90 @@ def shares(advances: dict[str, Advance], limit: int) -> dict[str, int]:
     `limit` records may read as many: the others as many as bring them there, too."""
     if len(advances) < 2:
         return {}
-    target = min(each.after(limit) for each in advances.values())
+    slowest = min(advances, key=lambda uid: _reach(advances, uid, limit))
+    at, further = advances[slowest].watermark, limit * advances[slowest].millis_per_record
     least = max(1, int(limit * _LEAST_SHARE))
     return {
-        uid: min(limit, max(least, round((target - each.watermark) / each.millis_per_record)))
+        uid: limit if uid == slowest else min(limit, max(least, round(each.until(at, further))))
         for uid, each in advances.items()
     }
+
+
+def _reach(advances: dict[str, Advance], uid: str, limit: int) -> float:
+    """How far `limit` records bring a source, from where the first of all is."""
+    first = min(each.watermark for each in advances.values())
+    return advances[uid].watermark - first + limit * advances[uid].millis_per_record
+
+
+@dataclass
+class _Moved:
+    """Where a subtask is in event time, and what it has read since it came there."""
+
+    watermark: int
+    records: int = 0
+    advance: Advance | None = None
+    """How it came there; None, if it has not moved yet."""
+
+    def on(self, watermark: int, records: int) -> None:
+        """Time may stand still for some epochs, as it does if days are all that it is told in."""
+        self.records += records
+        if self.watermark < watermark:
+            if self.watermark > MIN_TIMESTAMP and self.records:
+                pace = (watermark - self.watermark) / self.records
+                self.advance = Advance(watermark, pace)
+            self.watermark, self.records = watermark, 0
 
 
 class SourcePace:
     """Lives as long as the driver: after a restart it is found anew, within two epochs."""
 
     def __init__(self, plan: PhysicalPlan) -> None:
-        sources = [v for v in plan.vertices if isinstance(v.operators[0].operator, PythonSource)]
-        self._uids = {v.index: v.operators[0].uid for v in sources}
-        self._last = {v.index: v.operators[-1].uid for v in sources}
-        self._groups = _meeting(plan, [v.index for v in sources])
-        self._watermarks: dict[int, int] = {}
-        self._advances: dict[int, Advance] = {}
+        self._groups = _meeting(plan)
+        self._vertices = {v: plan.vertices[v] for group in self._groups for v in group}
+        self._timed = {v: _ways_to_keys(plan, vertex) for v, vertex in self._vertices.items()}
+        self._moved: dict[tuple[int, int], _Moved] = {}
+        """Of the subtasks that had more to read. Who has read all that there is keeps nobody
+        waiting, and waits for nobody."""
 
     def limits(self, limit: int) -> dict[str, int]:
         """Uid of a source → what a subtask of it may read, where that is less than `limit`."""
         found: dict[str, int] = {}
         for group in self._groups:
-            advances = {self._uids[v]: self._advances[v] for v in group if v in self._advances}
+            advances: dict[str, Advance] = {}
+            for (vertex, _), moved in self._moved.items():
+                if vertex in group and moved.advance is not None:
+                    uid = self._vertices[vertex].operators[0].uid
+                    known = advances.setdefault(uid, moved.advance)
+                    if moved.advance.watermark < known.watermark:
+                        advances[uid] = moved.advance
             found.update(shares(advances, limit))
         return {uid: records for uid, records in found.items() if records < limit}
 
     def learn(self, acknowledgements: Iterable[Acknowledgement]) -> None:
         """An epoch has been committed."""
-        if not self._groups:
-            return
-        watermarks: dict[int, int] = {}
-        records: dict[int, int] = {}
-        behind = set()
         for a in acknowledgements:
-            if a.vertex in self._uids:
-                at = a.watermarks.get(self._last[a.vertex], MIN_TIMESTAMP)
-                watermarks[a.vertex] = min(at, watermarks.get(a.vertex, at))
-                read = a.records_in.get(self._uids[a.vertex], 0)
-                records[a.vertex] = max(read, records.get(a.vertex, 0))
-                if a.cut_off:
-                    behind.add(a.vertex)
-        before, self._watermarks = self._watermarks, watermarks
-        # Who has read all that there is keeps nobody waiting, and waits for nobody.
-        self._advances = {v: a for v, a in self._advances.items() if v in behind}
-        for vertex in behind:
-            since, at = before.get(vertex, MIN_TIMESTAMP), watermarks[vertex]
-            if MIN_TIMESTAMP < since < at < MAX_TIMESTAMP and records[vertex]:
-                self._advances[vertex] = Advance(at, (at - since) / records[vertex])
-            else:  # its time stands still, which says nothing about its records
-                self._advances.pop(vertex, None)
+            if a.vertex not in self._vertices:
+                continue
+            subtask = (a.vertex, a.subtask)
+            at = min(a.watermarks.get(uid, MIN_TIMESTAMP) for uid in self._timed[a.vertex])
+            if not a.cut_off or at >= MAX_TIMESTAMP:
+                self._moved.pop(subtask, None)
+            elif subtask in self._moved:
+                read = a.records_in.get(self._vertices[a.vertex].uid, 0)
+                self._moved[subtask].on(at, read)
+            else:
+                self._moved[subtask] = _Moved(at)
 
 
-def _meeting(plan: PhysicalPlan, sources: list[int]) -> list[list[int]]:
+def _meeting(plan: PhysicalPlan) -> list[list[int]]:
     """Groups of sources whose records meet by key, of more than one. Elsewhere nothing is kept of
     whoever is ahead: to hold it back would only make its results late."""
-    keyed = {edge.target for edge in plan.edges if isinstance(edge.partitioning, ByKey)}
-    reached = {source: _downstream(plan, source) & keyed for source in sources}
     groups: list[list[int]] = []
-    for source in sources:
-        joined, apart = [source], []
+    reached = {v.index: _downstream(plan, v.index) & _keyed(plan) for v in plan.vertices}
+    for source in filter(_has_own_time, plan.vertices):
+        joined, apart = [source.index], []
         for group in groups:
-            if any(reached[source] & reached[other] for other in group):
+            if any(reached[source.index] & reached[other] for other in group):
                 joined += group
             else:
                 apart.append(group)
@@ -107,8 +132,30 @@ def _meeting(plan: PhysicalPlan, sources: list[int]) -> list[list[int]]:
     return [group for group in groups if len(group) > 1]
 
 
-def _downstream(plan: PhysicalPlan, source: int) -> set[int]:
-    found, ahead = {source}, [source]
+def _has_own_time(vertex: Vertex) -> bool:
+    """Whether it starts with a source whose time comes of what it reads, not of the clock."""
+    head = vertex.operators[0].operator
+    if not isinstance(head, PythonSource):
+        return False
+    assigned = [head.time, *(o.operator for o in vertex.operators)]
+    kinds = {time.strategy.kind for time in assigned if isinstance(time, AssignTime)}
+    return WatermarkKind.INGESTION not in kinds
+
+
+def _ways_to_keys(plan: PhysicalPlan, source: Vertex) -> list[str]:
+    """The operators of a source's chain by which its records leave for where they meet others."""
+    keyed = _keyed(plan)
+    ways = {edge.index for edge in plan.edges if keyed & _downstream(plan, edge.target)}
+    return [o.uid for o in source.operators if any(output.edge in ways for output in o.outputs)]
+
+
+def _keyed(plan: PhysicalPlan) -> set[int]:
+    return {edge.target for edge in plan.edges if isinstance(edge.partitioning, ByKey)}
+
+
+def _downstream(plan: PhysicalPlan, vertex: int) -> set[int]:
+    """Itself, and whatever its records may come to."""
+    found, ahead = {vertex}, [vertex]
     while ahead:
         at = ahead.pop()
         new = {edge.target for edge in plan.edges if edge.source == at} - found

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.common.watermark_strategy import FieldTime, WatermarkKind
+from penstock.datastream.connectors.base import Source
 from penstock.datastream.window import (
     EventTimeTrigger,
     SlidingEventTimeWindows,
@@ -249,8 +250,12 @@ def _forms(nodes: tuple[Node, ...]) -> dict[int, Any]:
     return {
         node.id: node.operator.source.columnar()
         for node in nodes
-        if isinstance(node.operator, PythonSource)
+        if isinstance(node.operator, PythonSource) and _has_columns(node.operator.source)
     }
+
+
+def _has_columns(source: Source) -> bool:
+    return type(source).columnar is not Source.columnar
 
 
 def _is_built_in(node: Node) -> bool:

@@ -158,7 +158,7 @@ def _uids(nodes: tuple[Node, ...], generate: bool) -> dict[int, str]:
 
 def _kind(operator: Any) -> str:
     """What an operator is. Nothing is upstream of a source, so it also goes by what it reads."""
-    kind = type(operator).__name__
+    kind: str = getattr(operator, "kind", type(operator).__name__)
     if isinstance(operator, PythonSource):
         return f"{kind}-{type(operator.source).__name__}"
     return kind

@@ -27,10 +27,11 @@ def declared_shape(sender: Vertex, edge: int) -> str | None:
 
 def _shape_behind(sender: Vertex, at: int) -> str | None:
     described = sender.operators[at]
-    if described.output_type is not None or not isinstance(described.operator, _PASSING):
+    operator = described.operator
+    if isinstance(operator, PythonSource) and operator.record_type is not None:
+        return shape_of(operator.record_type)
+    if described.output_type is not None or not isinstance(operator, _PASSING):
         return shape_of(described.output_type)
-    if described.event_time_order:
-        return None
     for before, previous in enumerate(sender.operators):
         if any(output.operator == at and output.tag is None for output in previous.outputs):
             return _marked(described, _shape_behind(sender, before))
@@ -44,8 +45,8 @@ def shapes_sent(sender: Vertex, shape: str | None) -> Iterator[tuple[int, str | 
     while ahead:
         at, given = ahead.pop()
         described = sender.operators[at]
-        as_it_was = described.output_type is None and not described.event_time_order
-        if as_it_was and isinstance(described.operator, (*_PASSING, *_SOURCES)):
+        passes = isinstance(described.operator, (*_PASSING, *_SOURCES))
+        if passes and described.output_type is None:
             emitted = _marked(described, given)
             for output in described.outputs:
                 if output.tag is None and output.edge is not None:

@@ -19,7 +19,7 @@ import msgspec
 
 from penstock.common._type_basic import BasicType, BasicTypeInfo
 from penstock.common._type_composite import TupleTypeInfo
-from penstock.datastream._records import names_in, record_class
+from penstock.datastream._records import MARKED, names_in, record_class
 
 _LETTERS = {
     BasicType.STRING: "s",
@@ -60,19 +60,15 @@ def shape_of_timestamps(timestamps: list[Any]) -> str | None:
     return _TIMESTAMPS if timestamps and timestamps[0].__class__ in _AS_PROMISED else None
 
 
-_MARKED = "\x1d"
-"""Stands behind the number of a stream."""
-
-
 def marked_shape(stream: int, shape: str) -> str:
     """The shape of records of a shape that are marked with the number of their stream."""
-    return f"{stream}{_MARKED}{shape}"
+    return f"{stream}{MARKED}{shape}"
 
 
 def encode_shaped(values: list[Any], shape: str) -> bytes | None:
     """The bytes of a run; None, if there is something in it that they cannot say."""
     try:
-        if _MARKED in shape:
+        if MARKED in shape:
             values = [record for _, record in values]
         text = shape.encode()
         if len(text) > _LONGEST:
@@ -89,7 +85,7 @@ def decode_shaped(data: memoryview) -> list[Any]:
 
 @lru_cache(maxsize=256)
 def _decoder(shape: str) -> Callable[[Any], list[Any]]:
-    stream, marked, inner = shape.partition(_MARKED)
+    stream, marked, inner = shape.partition(MARKED)
     if marked:
         unmarked, mark = _decoder(inner), int(stream)
         return lambda data: list(zip(repeat(mark), unmarked(data)))

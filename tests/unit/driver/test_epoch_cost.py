@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.driver.epoch_cost import EpochCost, cost_of, working_seconds
+from penstock.driver.epoch_cost import EpochCost, at_their_limit, cost_of, working_seconds
 from penstock.runtime.epoch import Acknowledgement
 from penstock.runtime.physical import PhysicalPlan
 
@@ -48,6 +48,22 @@ def test_the_source_that_read_most_counts(plan_of):
     found[2].records_in = {"count": 10}
     cost = cost_of(plan_of(), found, 2.0, 2)
     assert (cost.records, cost.cut_off) == (7, True)
+
+
+def test_the_uid_of_a_source_may_be_any_text(plan_of):
+    """Files are called by what is made of it, and records are counted under that."""
+    plan = plan_of()
+    source, then = plan.vertices
+    plan = replace(plan, vertices=(replace(source, uid="orders-src-1a2b3c"), then))
+    found = answers(1.0, 1.0, 1.0, 1.0, records_in={"orders-src-1a2b3c": 7})
+    assert cost_of(plan, found, 2.0, 2).records == 7
+
+
+def test_sources_that_are_held_back_are_not_at_their_limit(plan_of):
+    found = answers(1.0, 1.0, 1.0, 1.0, cut_off=True)
+    assert at_their_limit(plan_of(), found, {})
+    assert not at_their_limit(plan_of(), found, {"source"})
+    assert not at_their_limit(plan_of(), answers(1.0, 1.0, 1.0, 1.0), {})
 
 
 def test_vertices_of_a_level_share_tasks_unless_one_is_a_spark_source(plan_of, spark_source):

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from penstock.common import Configuration
+from penstock.common.digests import text_digest
 from penstock.datastream import OutputTag
 from penstock.datastream.connectors.base import Source
 from penstock.datastream.connectors.collection import CollectionSource
 from penstock.datastream.connectors.datagen import DataGeneratorSource
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.functions import ProcessFunction
+from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import InvalidProgramError
 from penstock.graph.location import user_location
 from penstock.graph.partitioning import ByKey, Forward, Rebalance
@@ -29,6 +32,7 @@ class Program:
 
     def __init__(self) -> None:
         self._graph = StreamGraph()
+        self._configuration = Configuration()
 
     def source(
         self, name: str = "Source", fixed: int | None = None, source: Source | None = None
@@ -264,6 +268,16 @@ def test_two_operators_with_one_uid_are_both_named(program: Program) -> None:
 
 def keyed_part(program: Program) -> None:
     program.source("A").uid("a").key_by(str).reduce(max).name("R").print().name("P")
+
+
+def test_made_uids_of_window_joins_are_what_they_were(program: Program) -> None:
+    """Checkpoints have them, and what is behind has them in its own."""
+    first, second = program.source("A").uid("a"), program.source("B").uid("b")
+    windows = first.join(second).where(str).equal_to(str).window(TumblingEventTimeWindows.of(10))
+    windows.apply(max).print()
+    made = uids(program.plan())
+    assert made["First Input"] == f"Map-{text_digest('Map(a/None)#1')[:12]}"
+    assert made["Second Input"] == f"Map-{text_digest('Map(b/None)#1')[:12]}"
 
 
 def test_made_uids_do_not_depend_on_unrelated_parts(program: Program) -> None:

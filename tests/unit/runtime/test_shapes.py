@@ -68,6 +68,11 @@ def test_marked_records_that_are_not_as_promised_are_pickled() -> None:
     assert decode(encoded) == marked
 
 
+@pytest.mark.parametrize("sign", ["\x1d", "\x1e", "\x1f"])
+def test_names_with_signs_of_shapes_have_none(sign: str) -> None:
+    assert RecordMaker((f"a{sign}b", "c")).shape([pa.int64(), pa.int64()]) is None
+
+
 def test_nan_is_nan() -> None:
     (arrived,) = decode(memoryview(encode_as("(d)", [(math.nan,)])[0]))
     assert math.isnan(arrived[0])

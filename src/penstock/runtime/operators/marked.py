@@ -6,7 +6,7 @@ A marked record is a plain tuple (stream, record): whoever makes, sends and part
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.runtime.loops import Step, before
 from penstock.runtime.operators.base import OpenOperator, OperatorHost
@@ -16,6 +16,8 @@ from penstock.runtime.operators.base import OpenOperator, OperatorHost
 class Mark:
     """Emits records as those of a stream."""
 
+    kind: ClassVar = "Map"
+    """As it was once: by this, uids are made that a program does not give."""
     stream: int
 
     def open(self, host: OperatorHost) -> OpenOperator:
