@@ -22,7 +22,13 @@ class _Readable(ReadOnlyBroadcastState[Any, Any]):
         self._convert_key = naming(self._name, descriptor.key_type_info.converter())
 
     def get(self, key: Any) -> Any:
-        return self._entries.get(self._key(key))
+        if self._convert_key is not None:
+            key = self._convert_key(key)
+        try:
+            return self._entries.get(key)
+        except TypeError:
+            check_key(key)
+            raise
 
     def contains(self, key: Any) -> bool:
         return self._key(key) in self._entries

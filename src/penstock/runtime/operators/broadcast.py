@@ -34,6 +34,8 @@ from penstock.state.backend import NO_KEY
 from penstock.state.broadcast_state import LiveBroadcastState
 from penstock.state.operator_state import OperatorStates
 
+_MOST_ASKED = 100
+
 
 @dataclass(frozen=True)
 class BroadcastProcess(MayHaveTimers):
@@ -65,8 +67,21 @@ class BroadcastStates:
     def __init__(self, states: OperatorStates, descriptors: tuple[MapStateDescriptor, ...]) -> None:
         self._descriptors = descriptors
         self._states = {d.get_name(): states.get_broadcast_state(d) for d in descriptors}
+        self._asked: dict[int, tuple[Any, LiveBroadcastState]] = {}
+        """By identity, since functions ask for every record, and to compare descriptors takes long.
+        With the descriptor: while that is here, no other has its identity."""
 
     def of(self, descriptor: MapStateDescriptor) -> LiveBroadcastState:
+        asked = self._asked.get(id(descriptor))
+        if asked is not None:
+            return asked[1]
+        state = self._of_equal(descriptor)
+        if len(self._asked) >= _MOST_ASKED:  # of a program that makes one for each record
+            self._asked.clear()
+        self._asked[id(descriptor)] = descriptor, state
+        return state
+
+    def _of_equal(self, descriptor: MapStateDescriptor) -> LiveBroadcastState:
         if not isinstance(descriptor, MapStateDescriptor):
             raise StateError(f"expected a MapStateDescriptor, got {descriptor!r}")
         if descriptor not in self._descriptors:
