@@ -129,7 +129,7 @@ class LocalExecutor:
                 level,
                 index,
                 order,
-                sorted(part, key=lambda row: (row.producer, row.sequence)),
+                sorted(part, key=lambda row: (row.time, row.producer, row.sequence)),
             )
             for index, part in enumerate(received)
         )

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame
 
 from penstock.driver.spark_columns import rows_as_frame, with_child, without_exchange
 from penstock.driver.spark_frames import SourceFrames
+from penstock.driver.spark_stages import PAYLOAD_AT
 
-_PAYLOAD = 3
 _ROWS = "rdd"
 _CODE = "WholeStageCodegenExec"
 
@@ -101,10 +101,10 @@ class CombinedBatches:
         if self._planned is None or rows is None or not rows.bare:
             with self._planning():
                 whole = self._stages(self._frames.of_batch(frame))
-            return [row[_PAYLOAD] for row in whole.collect()]
+            return [row[PAYLOAD_AT] for row in whole.collect()]
         combined = self._planned.aggregation.over(rows.rows, session).execute()
         found = self._planned.stages.over(combined, session).executeCollect()
-        return [row.getBinary(_PAYLOAD) for row in found]
+        return [row.getBinary(PAYLOAD_AT) for row in found]
 
     def _plan(self, frame: DataFrame) -> _Planned | None:
         """None, if a plan has not the shape that is expected: then each batch is planned."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-_PAYLOAD = 3
+from penstock.driver.spark_stages import PAYLOAD_AT
 
 # Rows are buffers here, of which there are few: to generate code for them costs more than it saves.
 _FOR_BUFFERS = {
@@ -47,7 +47,7 @@ class RepeatedCalls:
             self._prepare()
         with self._in_copy():
             rows = self._plan.clone().executeCollect()
-            return [row.getBinary(_PAYLOAD) for row in rows]
+            return [row.getBinary(PAYLOAD_AT) for row in rows]
 
     def _prepare(self) -> None:
         session = self._session

@@ -306,7 +306,7 @@ class SparkExecutor:
         for level in range(1, self._plan.levels + 1):
             frame = (
                 frame.repartitionById(self._plan.partitions(level), F.col("partition"))
-                .sortWithinPartitions("producer", "sequence")
+                .sortWithinPartitions("time", "producer", "sequence")
                 .mapInArrow(StageTask(self._shipped, level), ROW_SCHEMA)
             )
         return frame

@@ -25,15 +25,18 @@ from penstock.runtime.tasks import run_python_sources, run_spark_source, run_sta
 from penstock.storage.columns import binary_array
 
 ORDER_PROPERTY = "penstock.order"
-ROW_SCHEMA = "partition int, producer bigint, sequence int, payload binary"
+ROW_SCHEMA = "partition int, time bigint, producer bigint, sequence int, payload binary"
 _ARROW_SCHEMA = pa.schema(
     [
         ("partition", pa.int32()),
+        ("time", pa.int64()),
         ("producer", pa.int64()),
         ("sequence", pa.int32()),
         ("payload", pa.binary()),
     ]
 )
+PAYLOAD_AT = _ARROW_SCHEMA.get_field_index("payload")
+"""Where rows that Spark hands out as they are have it. Read elsewhere, it is memory of others'."""
 _BIG = 1 << 30
 _ROWS_AT_ONCE = 2048
 
@@ -72,9 +75,10 @@ def _context() -> Any:
 def _to_arrow(groups: Iterable[list[Row]]) -> Batches:
     for rows in groups:
         for part in _cut(rows):
-            partitions, producers, sequences, payloads = zip(*part, strict=True)
+            partitions, times, producers, sequences, payloads = zip(*part, strict=True)
             arrays = [
                 _int_array("i", pa.int32(), partitions),
+                _int_array("q", pa.int64(), times),
                 _int_array("q", pa.int64(), producers),
                 _int_array("i", pa.int32(), sequences),
                 binary_array(payloads),

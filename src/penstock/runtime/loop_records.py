@@ -76,10 +76,10 @@ class LoopOutbox(Outbox):
         self._for_all = isinstance(edge.partitioning, Broadcast)
         self._files = files
 
-    def post(self, partition: int, producer: int, payload: bytes) -> None:
+    def post(self, partition: int, time: int, producer: int, payload: bytes) -> None:
         if self._for_all and partition > 0:
             return
-        super().post(partition, producer, payload)
+        super().post(partition, time, producer, payload)
         if self.bytes >= _FILE_BYTES:
             self.store()
 

@@ -21,9 +21,12 @@ HEADER_SIZE = _HEADER.size
 
 
 class Row(NamedTuple):
-    """What a stage hands to the next: `partition` is the receiving subtask."""
+    """What a stage hands to the next: `partition` is the receiving subtask, which gets its rows in
+    the order of `time`, `producer` and `sequence`."""
 
     partition: int
+    time: int
+    """How far the producer was in event time when the payload began."""
     producer: int
     sequence: int
     payload: bytes

@@ -38,6 +38,7 @@ from penstock.runtime.profiling.recorder import Recorder
 from penstock.runtime.profiling.samples import TaskProfile
 from penstock.runtime.profiling.watching import Watching
 from penstock.runtime.vertex_task import VertexTask
+from penstock.runtime.watermarks import MIN_TIMESTAMP
 from penstock.runtime.writers import ChangeableRecords
 
 # Rows are handed on when so many bytes are ready.
@@ -301,7 +302,7 @@ class _Attempt:
         )
         producer = max(acknowledgement.vertex, 0) << 32 | self.subtask
         # Passed on unopened by later stages, in whatever partition: 0 always exists.
-        return Row(0, producer, 1 << 30, header + pickle.dumps(acknowledgement, 5))
+        return Row(0, MIN_TIMESTAMP, producer, 1 << 30, header + pickle.dumps(acknowledgement, 5))
 
     def _take(self, vertex: Vertex) -> VertexTask:
         """The instance that made this subtask's part of the base, or a new one."""

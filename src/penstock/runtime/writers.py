@@ -42,8 +42,8 @@ _MOST_RECORDS = 512
 _GROWTH = 8
 # Spark hands a payload over in one piece, and none can have more than 2 GiB.
 LARGEST_PAYLOAD = 1 << 30
-# Put before all others where a receiver sorts by producer.
-_FIRST = 1 << 62
+# Put before all others where a receiver sorts by time.
+_FIRST = MIN_TIMESTAMP
 # So many keys remember their receiver; then the memory starts anew.
 MOST_ROUTES = 1_000_000
 _PLAIN_KEYS = (int, str)
@@ -59,8 +59,8 @@ class Outbox:
         self.bytes = 0
         self.sequence = 0
 
-    def post(self, partition: int, producer: int, payload: bytes) -> None:
-        self.rows.append(Row(partition, producer, self.sequence, payload))
+    def post(self, partition: int, time: int, producer: int, payload: bytes) -> None:
+        self.rows.append(Row(partition, time, producer, self.sequence, payload))
         self.sequence += 1
         self.bytes += len(payload)
 
@@ -80,13 +80,15 @@ class ChangeableRecords(Exception):
 class Bucket:
     """The records gathered for one receiver (or for all, when broadcast)."""
 
-    __slots__ = ("add", "events", "keep", "receivers", "stamp", "timestamps", "values")
+    __slots__ = ("add", "events", "keep", "receivers", "since", "stamp", "timestamps", "values")
 
     def __init__(self, receivers: range, stamped: bool) -> None:
         self.receivers = receivers
         self.timestamps: list[Any] | None = [] if stamped else None
         self.values: list[Any] = []
         self.events: list[Event] = []
+        self.since = MIN_TIMESTAMP
+        """The watermark that was told before what is gathered."""
         self.keep: Write
         """Takes a record without its timestamp."""
         self.stamp: Write | None = None if self.timestamps is None else self.timestamps.append
@@ -140,7 +142,6 @@ class EdgeWriter:
         self._scope = scope
         self._outbox = outbox
         self._producer = (self._vertex.index << 32) | self._subtask
-        self._place = self._producer - (_FIRST if edge.first else 0)
         self._header = b""
         self._freeze: Callable[[Any], bytes] | None = None
         self._shape = declared_shape(self._vertex, edge.index)
@@ -184,6 +185,7 @@ class EdgeWriter:
         self._posted = [0] * self._receivers
         for bucket in self._buckets:
             bucket.clear()
+            bucket.since = self._watermark
         if frozen and self._freeze is None:
             self._freeze = self._frozen
             self._gather()
@@ -401,9 +403,12 @@ class EdgeWriter:
 
     def _post(self, bucket: Bucket, body: bytes, count: int) -> None:
         payload = self._header + body
+        time = _FIRST if self.edge.first else max(bucket.since, _FIRST + 1)
         for receiver in bucket.receivers:
-            self._outbox.post(receiver, self._place, payload)
+            self._outbox.post(receiver, time, self._producer, payload)
             self._posted[receiver] += 1
+        # Never back: rows of one producer are to stay in the order in which it made them.
+        bucket.since = max(bucket.since, self._watermark)
         self._counts += count
 
     def _freeze_from_now_on(self, sound: bool) -> None:

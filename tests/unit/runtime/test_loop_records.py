@@ -14,7 +14,7 @@ SUBTASKS = st.integers(1, 40)
 
 def _rows(partitions: list[int]) -> list[Row]:
     header = bytes(HEADER_SIZE)
-    return [Row(p, 7, n, header + n.to_bytes(4, "big")) for n, p in enumerate(partitions)]
+    return [Row(p, 0, 7, n, header + n.to_bytes(4, "big")) for n, p in enumerate(partitions)]
 
 
 @given(st.data(), SUBTASKS, SUBTASKS)

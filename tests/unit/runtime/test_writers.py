@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -35,7 +36,7 @@ from penstock.runtime import writers
 from penstock.runtime.loops import Step, before
 from penstock.runtime.payload import RECORDS, decode_body, read_header
 from penstock.runtime.physical import PhysicalEdge, Vertex
-from penstock.runtime.watermarks import IDLE, WATERMARK
+from penstock.runtime.watermarks import IDLE, MIN_TIMESTAMP, WATERMARK
 from penstock.runtime.writers import ChangeableRecords, EdgeWriter, Outbox
 from penstock.state.backend import KeyScope
 from penstock.state.key_groups import key_group_of, subtask_of
@@ -538,3 +539,45 @@ def test_a_declared_type_stays_what_it_is() -> None:
     sender.writer.records_are("(s)")
     sender.send(1, 2)
     assert sender.received() == {0: [1, 2]}
+
+
+def times_of(sender: Sender) -> list[int]:
+    return [row.time for row in sender.outbox.take()]
+
+
+def test_payloads_say_how_far_time_was_when_they_began() -> None:
+    sender = Sender(Forward(), receivers=1, senders=1, stamped=True)
+    for at in (1, 2, 3):
+        sender.writer.control((WATERMARK, at * 10))
+        sender.writer._flush(sender.writer._buckets[0])
+    assert times_of(sender) == [MIN_TIMESTAMP + 1, 10, 20]
+    sender.begin()
+    sender.send("next epoch")
+    sender.writer.end_epoch()
+    assert set(times_of(sender)) == {30}
+
+
+def test_time_of_payloads_never_goes_back() -> None:
+    """Rows of a producer would change places."""
+    sender = Sender(Forward(), receivers=1, senders=1, stamped=True)
+    for at in (20, 10, 15, 30, 5):
+        sender.writer.control((WATERMARK, at))
+        sender.writer._flush(sender.writer._buckets[0])
+    times = times_of(sender)
+    assert times == sorted(times)
+
+
+def test_what_is_to_be_read_first_is() -> None:
+    sender = Sender(Forward(), receivers=1, senders=1)
+    later = sender.writer
+    sender.writer = EdgeWriter(
+        replace(later.edge, first=True),
+        (vertex(1, 1), 0),
+        vertex(2, 1),
+        sender.scope,
+        sender.outbox,
+    )
+    sender.begin()
+    sender.send("x")
+    sender.writer.end_epoch()
+    assert times_of(sender) == [MIN_TIMESTAMP]
