@@ -29,6 +29,7 @@ from penstock.driver.spark_frames import SourceFrames
 from penstock.driver.spark_session import python_command, query_settings
 from penstock.driver.spark_stages import (
     ORDER_PROPERTY,
+    PAYLOAD_AT,
     ROW_SCHEMA,
     ShippedPlan,
     StageTask,
@@ -346,7 +347,7 @@ class SparkExecutor:
 
 
 def _payloads_of(frame: DataFrame) -> Callable[[], list[bytes]]:
-    return lambda: [row[3] for row in frame.collect()]
+    return lambda: [row[PAYLOAD_AT] for row in frame.collect()]
 
 
 def _idle(before: Any, loop: EpochLoop) -> bool:
