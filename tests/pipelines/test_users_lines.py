@@ -108,6 +108,26 @@ def test_a_merge_that_does_not_merge_is_noticed(env: StreamExecutionEnvironment)
         sliding(env, Forgets())
 
 
+class Named(Forgets):
+    """Says whose numbers they are, which is one thing within a key."""
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return value[0], accumulator[1] + 1.0
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a[0], acc_a[1] + acc_b[1]
+
+
+def test_merging_is_checked_within_a_key(env: StreamExecutionEnvironment) -> None:
+    records = [(key, 1) for key in "abcdefgh" * 2]  # several of them in each subtask
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda record, _: record[1]
+    )
+    timed = env.from_collection(records).assign_timestamps_and_watermarks(strategy)
+    windows = timed.key_by(lambda r: r[0]).window(SlidingEventTimeWindows.of(4, 2))
+    assert set(windows.aggregate(Named()).execute_and_collect()) == set("abcdefgh")
+
+
 def test_without_slices_there_is_no_merging(make_env: Any) -> None:
     assert sliding(make_env({"penstock.window.slices": "false"}), Forgets()) == [1, 2, 3]
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from penstock.runtime.operators.windows import Windowing
 
 _END = object()
+_MOST_FIRST = 1000
+"""Keys of which one is to come again soon."""
 
 
 def can_slice(combine: Any, size: int, slide: int) -> bool:
@@ -87,7 +89,8 @@ class SlicedWindows(AlignedWindows):
         self._windows: set[int] = set()
         """Starts of the windows that will fire or be cleaned up."""
         self._aggregate: AggregateFunction = windowing.combine
-        self._first: list[Any] = []
+        self._first: dict[Any, Any] | None = {}
+        """By key the first record, until merging has been checked."""
         assert self.run is not None
         self._add_run = self.run
         self.run = self._checking
@@ -95,16 +98,20 @@ class SlicedWindows(AlignedWindows):
     # Records
 
     def _checking(self, values: Iterable[Any]) -> None:
-        """Compare merging with adding for the first two records."""
+        """Compare merging with adding for the first two records of a key. Those of different keys
+        never come together: what they have alike within a key, a function may take from either."""
         records = iter(values)
-        while len(self._first) < 2:
+        while self._first is not None:
             value = next(records, _END)
             if value is _END:
                 return
-            self._first.append(own_copy(value, "a record"))
+            key, copy = self._host.scope.key, own_copy(value, "a record")
             self._add_run((value,))
-            if len(self._first) == 2:
-                check_merge(self._aggregate, *self._first)
+            if key in self._first:
+                check_merge(self._aggregate, self._first[key], copy)
+                self._first = None
+            elif len(self._first) < _MOST_FIRST:
+                self._first[key] = copy
         self._add_run(records)
 
     def _windows_of(
