@@ -120,11 +120,11 @@ class StateBase:
     def get(self, address: Address, map_key: bytes = b"") -> bytes | None:
         return self.spill.get(address.prefix() + map_key, self.store)
 
-    def scan(self, address: Address) -> Iterator[tuple[bytes, bytes]]:
-        """The map entries of one key: (map key, value) in order."""
+    def scan(self, address: Address, begin: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """The map entries of one key, from a map key on: (map key, value) in order."""
         prefix = address.prefix()
         skip = len(prefix)
-        for packed, value in self.spill.scan(prefix, self.store):
+        for packed, value in self.spill.scan(prefix, self.store, prefix + begin):
             yield packed[skip:], value
 
     def under(self, state: str, group: int, key: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -30,7 +30,7 @@ from penstock.state.memory import memory_in_use
 from penstock.state.namespaces import NamespacedBase, NamespaceScope
 from penstock.state.panes import ElementPanes, PaneTable, Serializer
 from penstock.state.state_types import WITH_TTL
-from penstock.state.time_buffer import TimeBuffer
+from penstock.state.time_buffer import BY_TIME, TimeBuffer
 from penstock.state.timers import TimerTable
 from penstock.state.ttl import Lifetime, stamped_serializer
 from penstock.state.value_state import (
@@ -177,8 +177,9 @@ class KeyedState:
 
     def buffer(self, name: str) -> TimeBuffer:
         """Records in the order of their time."""
-        state = self.get(MapStateDescriptor(name))
-        return self._added(TimeBuffer(f"{name} times", self.scope, state))
+        pickled = Types.PICKLED_BYTE_ARRAY()
+        self.declared.add_layout(name, BY_TIME, pickled, None)
+        return self._added(TimeBuffer(name, self.scope, self.base, pickled.serializer()))
 
     def types(self) -> dict[str, Any]:
         """Kind and type of each state, as recorded in checkpoints."""

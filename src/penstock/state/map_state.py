@@ -163,19 +163,6 @@ class LiveMapState(MapState[Any, Any]):
         if self.held > keep:
             self.forget()
 
-    def present_keys(self) -> list[Any]:
-        """The keys of all entries, expired ones among them; values are read of a small map only."""
-        settled = self._settled_of(self._scope.key)
-        if not settled.complete and settled.asked < 2:
-            settled.asked = 2
-            self._read_if_small(settled)
-        stored: Iterable[Any] = settled.values
-        if not settled.complete:
-            stored = (self._key_of(map_key) for map_key, _ in self._scan())
-        keys: dict[Any, Any] = dict.fromkeys(stored)
-        keys.update(self._changed.get(self._scope.key, {}))
-        return [key for key, change in keys.items() if change is not _ABSENT]
-
     def _converted(self, key: Any) -> Any:
         return key if self._convert_key is None else self._convert_key(key)
 

@@ -97,7 +97,7 @@ def keyed_columns(
         ]
     if layout.form == "map":
         found.append(_Column("map_key", map_key_type, lambda row: row.map_key))
-    if layout.form in ("timers", "waiting"):
+    if layout.form in ("timers", "waiting", "by time"):
         found.append(_Column("time", LONG, lambda row: row.time))
     if layout.type is not None:
         listed = {"kind": "list", "element": layout.type} if layout.in_chunks else layout.type

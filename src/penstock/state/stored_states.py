@@ -16,6 +16,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.state.list_state import packed_elements
 from penstock.state.stored_keys import read_key
 from penstock.state.stored_values import Pickled, stored_type
+from penstock.state.time_buffer import BY_TIME
 from penstock.state.timers import time_bytes, time_of
 from penstock.state.waiting import WAITING
 from penstock.state.windows import COUNT_WINDOW, GLOBAL_WINDOW, TIME_WINDOW
@@ -129,6 +130,8 @@ def layout_of(
         return StateLayout(
             operator, state, "waiting records", PICKLED, "waiting", key_in_namespace=True
         )
+    if kind == BY_TIME:
+        return StateLayout(operator, state, kind, PICKLED, "by time")
     contents = recorded.get(_WINDOWS)
     if contents is not None and state == _WINDOWS:
         form = "pane elements" if kind.endswith("elements") else "pane"
@@ -274,6 +277,14 @@ def _waiting(read: _Reading, entries: Iterable[Entry]) -> _Rows:
         yield (group, time, key, place), row
 
 
+def _by_time(read: _Reading, entries: Iterable[Entry]) -> _Rows:
+    """All records of a time and key together: a list, pickled."""
+    for group, _, _, key, _, time, raw in entries:
+        value = read.load(raw or b"")
+        row = StateRow(read.key(key), None, None, value, time_of(time), key_group=group)
+        yield (group, key, time), row
+
+
 def _raw(read: _Reading, entries: Iterable[Entry]) -> _Rows:
     for group, _, _, key, namespace, map_key, raw in entries:
         row = StateRow(key, None, map_key, raw, key_group=group)
@@ -289,6 +300,7 @@ _FORMS: dict[str, Callable[[_Reading, Iterable[Entry]], _Rows]] = {
     "sessions": _sessions,
     "timers": _timers,
     "waiting": _waiting,
+    "by time": _by_time,
     "raw": _raw,
 }
 

@@ -1,87 +1,234 @@
 """Records of a key in the order of their time, so that those of a span are found at once.
 
-Stored as a map of time → records. The times of the keys in use are also in memory, sorted; as a
-table of keyed state they are dropped when there are too many, and read again.
+An entry's map key is the time, in bytes that sort like it. In memory each key has what is stored of
+it from a floor on; of what lies below, just the span that is asked for is read, and not kept. If
+there are too many in memory, the earlier half goes: in a stream the later ones find partners.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
-from penstock.state.backend import KeyScope
-from penstock.state.map_state import LiveMapState
+from penstock.state.backend import KeyScope, StateBase
+from penstock.state.live import dump_value, load_value
+from penstock.state.timers import MAX_TIME, MIN_TIME, time_bytes, time_of
 from penstock.storage.entries import Entry
+
+BY_TIME = "records by time"
+"""The kind under which it is recorded."""
+
+_FEW = 64
+"""So many stored times of a key are read at once, whichever is asked for."""
+
+
+class _Held:
+    """What is in memory of one key: all from its floor on, and what has changed."""
+
+    __slots__ = ("changed", "floor", "records", "times")
+
+    def __init__(self, floor: int) -> None:
+        self.floor = floor
+        self.records: dict[int, list[Any]] = {}
+        self.times: list[int] = []
+        """Those of the records, sorted."""
+        self.changed: dict[int, bool] = {}
+        """Times whose records are to be written, or removed if there are none; and whether any
+        of that time are stored."""
+
+    def let_go(self, until: int) -> int:
+        """Drop what is written, up to a time; how many records."""
+        end = bisect_right(self.times, until)
+        earlier = self.times[:end]
+        stay = [time for time in earlier if time in self.changed]
+        gone = [self.records.pop(time) for time in earlier if time not in self.changed]
+        self.times[:end] = stay
+        self.floor = max(self.floor, until + 1)
+        return sum(map(len, gone))
 
 
 class TimeBuffer:
     """Always that of the current key."""
 
-    def __init__(self, name: str, scope: KeyScope, records: LiveMapState) -> None:
+    def __init__(
+        self,
+        name: str,
+        scope: KeyScope,
+        base: StateBase,
+        serializer: tuple[Callable[[Any], bytes], Callable[[bytes], Any]],
+    ) -> None:
         self.name = name
         self._scope = scope
-        self._records = records
-        self._times: dict[Any, list[int]] = {}
-        self._held = 0
+        self._base = base
+        self._dumps, self._loads = serializer
+        self._keys: dict[Any, _Held] = {}
+        self._changed: dict[Any, _Held] = {}
+        """Those of the keys that have changes."""
+        self._floor = MIN_TIME
+        """That of the keys that are not in memory."""
+        self._pending = 0
+        self._settled = 0
 
     def add(self, time: int, record: Any) -> bool:
-        """Put a record in; whether it is the only one."""
-        times = self._times_of_key()
-        at = bisect_left(times, time)
-        if at < len(times) and times[at] == time:
-            found = self._records.get(time)
+        """Put a record in; whether it is the only one in memory."""
+        held = self._of_key(time)
+        found = held.records.get(time)
+        if found is None and time < held.floor and time not in held.changed:
+            found = self._reread(held, time)
+        if found is None:
+            held.records[time] = [record]
+            insort(held.times, time)
+            if time not in held.changed:
+                self._change(held, time, False)
+                self._pending += 1
+        else:
+            if time not in held.changed:
+                self._change(held, time, True)
+                self._settled -= len(found)
+                self._pending += len(found)
             found.append(record)
-            self._records.put(time, found)
-            return False
-        self._records.put(time, [record])
-        times.insert(at, time)
-        self._held += 1
-        return len(times) == 1
+            self._pending += 1
+        return len(held.times) == 1
 
     def between(self, first: int, last: int) -> Iterator[tuple[int, Any]]:
         """The records from one time to another, both included, with their times."""
-        times = self._times_of_key()
-        for time in times[bisect_left(times, first) : bisect_right(times, last)]:
-            for record in self._records.get(time):
+        held = self._of_key(first)
+        times, records = held.times, held.records
+        found = times[bisect_left(times, first) : bisect_right(times, last)]
+        if first < held.floor and (below := self._below(held, first, last)):
+            found = sorted([*found, *below])
+            records = {**below, **records}
+        for time in found:
+            for record in records[time]:
                 yield time, record
 
     def drop(self, last: int) -> int | None:
         """Remove the records up to a time; the time of the first that stays."""
-        times = self._times_of_key()
+        held = self._of_key(last + 1)
+        times = held.times
         end = bisect_right(times, last)
         for time in times[:end]:
-            self._records.remove(time)
+            self._remove(held, time)
         del times[:end]
-        self._held -= end
-        return times[0] if times else None
+        first = times[0] if times else None
+        if held.floor > MIN_TIME:
+            below = self._drop_below(held, last)
+            first = below if first is None or below is None else min(below, first)
+        return first
 
-    def _times_of_key(self) -> list[int]:
-        times = self._times.get(self._scope.key)
-        if times is None:
-            times = self._times[self._scope.key] = sorted(self._records.present_keys())
-            self._held += len(times)
-        return times
+    def _drop_below(self, held: _Held, last: int) -> int | None:
+        """The same of what is only stored. It need not be read for that."""
+        for time, _ in self._stored(MIN_TIME, held.floor - 1):
+            if time not in held.changed:
+                if time > last:
+                    return time
+                self._change(held, time, True)
+                self._pending += 1
+        held.floor = MIN_TIME
+        return held.times[0] if held.times else None
 
-    # As a table of keyed state: there is nothing in it that is not in the map
+    def _remove(self, held: _Held, time: int) -> None:
+        records = len(held.records.pop(time))
+        stored = held.changed.get(time)
+        if stored is None:
+            self._settled -= records
+            self._change(held, time, True)
+            self._pending += 1
+        elif stored:
+            self._pending += 1 - records
+        else:
+            self._pending -= records
+            del held.changed[time]
+
+    def _change(self, held: _Held, time: int, stored: bool) -> None:
+        if not held.changed:
+            self._changed[self._scope.key] = held
+        held.changed[time] = stored
+
+    def _of_key(self, time: int) -> _Held:
+        """What is held of the current key; of one that is new in memory what is at hand, or from a
+        time on if that is much."""
+        held = self._keys.get(self._scope.key)
+        if held is not None:
+            return held
+        stored = list(islice(self._stored(self._floor, MAX_TIME), _FEW + 1))
+        floor = self._floor
+        if len(stored) > _FEW:
+            floor = max(floor, time)
+            stored = list(self._stored(floor, MAX_TIME))
+        held = self._keys[self._scope.key] = _Held(floor)
+        held.times = [time for time, _ in stored]
+        held.records = {time: self._load(raw) for time, raw in stored}
+        self._settled += sum(map(len, held.records.values()))
+        return held
+
+    def _below(self, held: _Held, first: int, last: int) -> dict[int, list[Any]]:
+        """What is stored below the floor and nowhere in memory."""
+        return {
+            time: self._load(raw)
+            for time, raw in self._stored(first, min(last, held.floor - 1))
+            if time not in held.records and time not in held.changed
+        }
+
+    def _reread(self, held: _Held, time: int) -> list[Any] | None:
+        """The records of a time below the floor, if there are any. They are about to change."""
+        address = self._base.address(self.name, self._scope.key)
+        raw = self._base.get(address, time_bytes(time))
+        if raw is None:
+            return None
+        found = held.records[time] = self._load(raw)
+        insort(held.times, time)
+        self._settled += len(found)
+        return found
+
+    def _load(self, raw: bytes) -> list[Any]:
+        found: list[Any] = load_value(self.name, self._loads, raw)
+        return found
+
+    def _stored(self, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        address = self._base.address(self.name, self._scope.key)
+        for map_key, raw in self._base.scan(address, time_bytes(first)):
+            time = time_of(map_key)
+            if time > last:
+                return
+            yield time, raw
+
+    # As a table of keyed state
 
     @property
     def pending(self) -> int:
-        return 0
+        return self._pending
 
     @property
     def held(self) -> int:
-        return max(len(self._times), self._held)
+        return max(len(self._keys) - len(self._changed), self._settled)
 
     def forget(self) -> None:
-        self._times.clear()
-        self._held = 0
+        """The earlier half of what is written, and all keys of which nothing is held."""
+        times = sorted(time for held in self._keys.values() for time in held.times)
+        if times:
+            middle = times[len(times) // 2]
+            self._floor = max(self._floor, middle + 1)
+            for held in self._keys.values():
+                self._settled -= held.let_go(middle)
+        self.drop_empty()
 
     def drop_empty(self) -> None:
-        for key in [key for key, times in self._times.items() if not times]:
-            del self._times[key]
+        for key in [key for key, held in self._keys.items() if not held.times and not held.changed]:
+            del self._keys[key]
 
-    def snapshot(self, keep: int) -> list[Entry]:
-        if self.held > keep:
+    def snapshot(self, keep: int) -> Iterator[Entry]:
+        for key, held in self._changed.items():
+            address = self._base.address(self.name, key)
+            for time in held.changed:
+                records = held.records.get(time)
+                raw = None if records is None else dump_value(self.name, self._dumps, records)
+                yield address.entry(raw, time_bytes(time))
+                self._settled += len(records or ())
+            held.changed.clear()
+        self._changed.clear()
+        self._pending = 0
+        while self.held > keep:
             self.forget()
-        return []

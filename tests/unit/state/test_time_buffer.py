@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+from unittest.mock import patch
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.state import time_buffer
 from penstock.state.backend import KeyScope, StateBase
 from penstock.state.keyed_state import KeyedState
 from penstock.storage.entries import Entry
@@ -50,15 +54,20 @@ class Buffers:
         self.state.end_epoch()
 
 
-@settings(deadline=None)
-@given(STEPS, st.integers(0, 4))
-def test_like_a_list(steps, keep):
+@settings(deadline=None, max_examples=300)
+@given(STEPS, st.integers(0, 4), st.sampled_from([0, 1, 2, 64]))
+def test_like_a_list(steps, keep, few):
+    with patch.object(time_buffer, "_FEW", few):
+        _compare(steps, keep)
+
+
+def _compare(steps, keep):
     buffers, model = Buffers(keep), {}
     for number, (step, key, first, last) in enumerate(steps):
         buffers.scope.key = key
         mine = model.setdefault(key, [])
         if step == "add":
-            assert buffers.buffer.add(first, number) == (not mine)
+            assert buffers.buffer.add(first, number) or mine
             mine.append((first, number))
         elif step == "between":
             found = list(buffers.buffer.between(first, last))
@@ -74,6 +83,7 @@ def test_like_a_list(steps, keep):
             buffers.end_epoch()
             if step == "new instance":
                 buffers.open()
+        _counts_are_right(buffers.buffer)
     for key, mine in model.items():
         if key is not None:
             buffers.scope.key = key
@@ -81,3 +91,47 @@ def test_like_a_list(steps, keep):
             assert buffers.buffer.drop(20) is None
     buffers.end_epoch()
     assert list(buffers.store.scan(b"")) == []
+    buffers.buffer.drop_empty()
+    assert (buffers.buffer.pending, buffers.buffer.held) == (0, 0)
+
+
+def _counts_are_right(buffer):
+    """By the records in memory; a removal counts one."""
+    pending = settled = 0
+    for held in buffer._keys.values():
+        assert held.times == sorted(held.records)
+        pending += sum(len(held.records.get(time, "-")) for time in held.changed)
+        settled += sum(len(held.records[time]) for time in held.records.keys() - held.changed)
+    assert (buffer.pending, buffer._settled) == (pending, settled)
+
+
+def test_only_what_is_needed_is_read():
+    """Of a key with many records; and what is dropped is not read at all."""
+    buffers = Buffers(keep=100)
+    buffers.scope.key = "a"
+    for time in range(1000):
+        buffers.buffer.add(time, time)
+    buffers.end_epoch()
+    buffers.open()
+    loaded = []
+    buffers.buffer._loads = lambda raw: loaded.append(raw) or pickle.loads(raw)
+
+    assert [time for time, _ in buffers.buffer.between(990, 2000)] == list(range(990, 1000))
+    assert [time for time, _ in buffers.buffer.between(980, 985)] == list(range(980, 986))
+    assert [time for time, _ in buffers.buffer.between(985, 992)] == list(range(985, 993))
+    assert len(loaded) == 10 + 6 + 5
+    assert buffers.buffer.drop(899) == 900
+    assert len(loaded) == 21
+    assert [time for time, _ in buffers.buffer.between(0, 2000)] == list(range(900, 1000))
+
+
+def test_the_earlier_half_is_let_go():
+    buffers = Buffers(keep=100)
+    for key in "ab":
+        buffers.scope.key = key
+        for time in range(100):
+            buffers.buffer.add(time, time)
+    buffers.end_epoch()
+
+    assert buffers.buffer.held == 98  # what the middle is goes too
+    assert [held.times[0] for held in buffers.buffer._keys.values()] == [51, 51]

@@ -24,6 +24,9 @@ from penstock.runtime.watermarks import MAX_TIMESTAMP, WATERMARK, Control
 from penstock.state.time_buffer import TimeBuffer
 from penstock.state.timers import TimerTable
 
+_KEYS_AT_ONCE = 256
+"""After cleaning so many, it is looked whether there is room for more."""
+
 
 @dataclass(frozen=True)
 class IntervalJoin:
@@ -130,7 +133,8 @@ class _OpenIntervalJoin(FunctionOperator):
         else:
             self._host.emit_side(side.late, value)
 
-    # Cleaning. A key that has records on a side has one timer for them, at the end of the first.
+    # Cleaning. A key that has records on a side has a timer for them, no later than the end of one
+    # of them. (It may have several: a record that is the only one in memory gets one, too.)
 
     def _clean_later(self, side: _Side, earliest: int) -> None:
         # Behind the end: a record at the watermark itself is not late, and may be a partner.
@@ -141,8 +145,10 @@ class _OpenIntervalJoin(FunctionOperator):
         if kind == WATERMARK:
             self.time.watermark = until
             scope = self._host.scope
-            for _, scope.key, name in self._cleaning.due(until):
+            for number, (_, scope.key, name) in enumerate(self._cleaning.due(until)):
                 self._clean(self._sides[name], until)
+                if number % _KEYS_AT_ONCE == 0:
+                    self._host.make_room()
         self.pass_on(control)
 
     def next_timer(self, until: int) -> int | None:
