@@ -24,6 +24,7 @@ from penstock.datastream import (
     DataStream,
     KeyedProcessFunction,
     MapFunction,
+    ProcessJoinFunction,
     RuntimeContext,
     StreamExecutionEnvironment,
 )
@@ -344,6 +345,26 @@ def test_windows_of_the_general_operator(snapshot: Any) -> None:
         records[n % 2, StoredWindow(start, start + 2000)] += 1
     assert _window_sums(found, "_windows/contents") == expected
     assert _window_sums(found, "trigger/count") == records
+
+
+class Pairs(ProcessJoinFunction):
+    def process_element(self, left: int, right: int, ctx: Any) -> list[Any]:
+        return [(left, right)]
+
+
+def test_records_of_an_interval_join(snapshot: Any) -> None:
+    def build(numbers: DataStream) -> DataStream:
+        keyed = numbers.key_by(lambda n: n % 2)
+        return keyed.interval_join(keyed).between(-100, 100).process(Pairs()).uid("pairs")
+
+    found = snapshot(build)
+    for state in ("_left", "_right"):
+        (info,) = (info for info in states_of(found) if info.state == state)
+        assert (info.kind, info.type, info.entries) == ("records by time", "PickledByteArray", GOOD)
+        rows = rows_of(found, "pairs", state, trust_pickle=True)
+        assert {(row.key, row.time): row.value for row in rows} == {
+            (n % 2, n * 100): [n] for n in range(GOOD)
+        }
 
 
 class Colour(Enum):

@@ -321,7 +321,8 @@ def test_the_time_of_a_spark_source_moves_with_its_epochs(
 def test_of_the_files_of_an_epoch_the_newest_decides(
     spark: Any, make_env: Any, tmp_path: Path
 ) -> None:
-    """Two files an epoch, each read by a task; the next two are read by nobody knows which."""
+    """Two files an epoch, each read by a task; the next two are read by nobody knows which. An
+    alarm rings when time goes on, at the latest when the epoch ends."""
     times = [[1, 2], [20, 30], [40, 50], [60, 70], [80], [90]]
     frame = files_in_order(spark, tmp_path, times, at_once=2)
     env = make_env()
@@ -329,7 +330,8 @@ def test_of_the_files_of_an_epoch_the_newest_decides(
 
     rung = list(stream.key_by(lambda r: r[0]).process(Alarm()).execute_and_collect())
 
-    assert rung[:2] == [29, 69]
+    assert rung == sorted(rung)
+    assert {29, 69} <= set(rung)
 
 
 def files_in_order(spark: Any, directory: Path, files: list[list[int]], at_once: int) -> Any:

@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
+from penstock.driver.spark_stages import FILE
 from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.partials import (
@@ -30,6 +31,7 @@ from penstock.runtime.physical import PhysicalOperator
 
 _TIME, _START = "penstock time", "penstock start"
 """Not names that the user's columns are likely to have, in any case."""
+_METADATA = "_metadata"
 _MILLIS = ("bigint", "int", "smallint", "tinyint")
 _EXCHANGE, _PREPARED = "ShuffleExchangeExec", "CoalesceExec"
 
@@ -77,6 +79,16 @@ def with_columns(frame: DataFrame, operator: PhysicalOperator) -> DataFrame:
         raise InvalidProgramError.foreign_column(
             f"{operator.name!r} ({operator.location})", str(error).splitlines()[0]
         ) from None
+
+
+def with_files(frame: DataFrame) -> DataFrame:
+    """With a number for the file that a row is from in a last column, if Spark can tell."""
+    if _METADATA in map(str.lower, frame.columns):
+        return frame
+    try:
+        return frame.select("*", F.xxhash64(f"{_METADATA}.file_path").alias(FILE))
+    except AnalysisException:
+        return frame
 
 
 def prepared(frame: DataFrame, wanted: Combined, tasks: int) -> DataFrame:

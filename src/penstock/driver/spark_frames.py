@@ -11,9 +11,16 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from penstock.driver.spark_checkpoint import CALLS
-from penstock.driver.spark_columns import combined, in_each_task, prepared, with_columns
+from penstock.driver.spark_columns import (
+    combined,
+    in_each_task,
+    prepared,
+    with_columns,
+    with_files,
+)
 from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, ShippedPlan, SparkSourceTask
 from penstock.errors import InvalidProgramError
+from penstock.runtime.operators.async_io import AsyncWait
 from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.physical import PhysicalOperator, PhysicalPlan, Vertex
 from penstock.storage.checkpoint_layout import CheckpointLayout
@@ -175,6 +182,8 @@ class SourceFrames:
     def _records(self, vertex: Vertex, frame: DataFrame) -> DataFrame:
         task = SparkSourceTask(self._shipped, vertex.index)
         rows = self._with_columns(vertex, frame)
+        if _is_timed_by_file(vertex):
+            rows = with_files(rows)
         return rows.coalesce(vertex.parallelism).mapInArrow(task, ROW_SCHEMA)
 
     def _input(self, vertex: Vertex) -> DataFrame:
@@ -197,6 +206,16 @@ class SourceFrames:
     def _reader(self, name: str) -> DataStreamReader:
         reader = self._session.readStream
         return reader.name(name) if self.named else reader
+
+
+def _is_timed_by_file(vertex: Vertex) -> bool:
+    """Whether tasks read files, and tell receivers what is to come of each. Between files there is
+    no order, since Spark deals them out; within each it stays, for which records must leave the
+    task one after the other."""
+    operators = [described.operator for described in vertex.operators]
+    timed = any(getattr(operator, "timestamps", False) for operator in operators)
+    waits = any(isinstance(operator, AsyncWait) for operator in operators)
+    return operators[0].parts_end and timed and not waits
 
 
 def _check_streamable(frame: Any, operator: PhysicalOperator) -> None:

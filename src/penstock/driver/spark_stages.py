@@ -9,13 +9,16 @@ import gc
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark import SparkFiles, TaskContext
 
 from penstock.datastream.connectors._arrow_columns import column_values
 from penstock.runtime.epoch import EpochOrder
+from penstock.runtime.grouping import numbers_in
 from penstock.runtime.operators.sources import SourceRecords, SparkSource
 from penstock.runtime.payload import Row
 from penstock.runtime.physical import PhysicalPlan
@@ -39,6 +42,9 @@ PAYLOAD_AT = _ARROW_SCHEMA.get_field_index("payload")
 """Where rows that Spark hands out as they are have it. Read elsewhere, it is memory of others'."""
 _BIG = 1 << 30
 _ROWS_AT_ONCE = 2048
+FILE = "penstock file"
+"""The column that says which file a row is from, if that matters."""
+_LEAST_IN_PART = 10_000
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -169,12 +175,32 @@ class SparkSourceTask:
             records: Iterable[SourceRecords] = map(source.read_combined, batches)
         else:
             records = (
-                source.read([column_values(c) for c in part.columns], part.schema.types)
-                for batch in batches
-                for part in _sliced(batch)
+                source.read([column_values(c) for c in part.columns], part.schema.types)._replace(
+                    new_part=new and not number
+                )
+                for new, file in _by_file(batches)
+                for number, part in enumerate(_sliced(file))
             )
         subtask = _context().partitionId() % vertex.parallelism
         return _to_arrow(run_spark_source(plan, vertex, subtask, _order(), records))
+
+
+def _by_file(batches: Batches) -> Iterator[tuple[bool, pa.RecordBatch]]:
+    """Batches cut where another file begins; whether one does, after enough rows of those before:
+    each part has payloads of its own, and those of a small one would be many for few records."""
+    last, rows = None, 0
+    for batch in batches:
+        if FILE not in batch.schema.names:
+            yield False, batch
+            continue
+        at = batch.schema.get_field_index(FILE)
+        files = numbers_in(batch.column(at))
+        records = batch.remove_column(at)
+        changes = (np.flatnonzero(files[1:] != files[:-1]) + 1).tolist()
+        for start, end in pairwise([0, *changes, len(files)] if len(files) else ()):
+            new = last not in (None, files[start]) and rows >= _LEAST_IN_PART
+            last, rows = files[start], end - start + (0 if new else rows)
+            yield new, records.slice(start, end - start)
 
 
 def _sliced(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

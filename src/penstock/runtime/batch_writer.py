@@ -18,6 +18,8 @@ from penstock.runtime.writers import LARGEST_PAYLOAD, MOST_ROUTES, Bucket, EdgeW
 class BatchWriter(EdgeWriter):
     """Its `run` takes a batch, whose rows each go to the receiver of their key."""
 
+    in_batches = True
+
     def __init__(self, *described: Any) -> None:
         super().__init__(*described)
         assert isinstance(self.edge.partitioning, ByKey)

@@ -6,8 +6,10 @@ from penstock.graph.partitioning import Forward, Rescale, rescale_targets
 from penstock.runtime.epoch import EpochOrder
 from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.physical import PhysicalEdge, PhysicalOperator, PhysicalPlan, Vertex
+from penstock.runtime.timetables import Arrivals
 from penstock.runtime.watermarks import (
     ACTIVE,
+    AHEAD,
     IDLE,
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
@@ -21,6 +23,9 @@ from penstock.storage.manifest import SubtaskState
 # Stands for all that comes by an edge: from the tasks of a Spark source, of which there are more or
 # fewer in every epoch, or from producers that tell no watermarks.
 _ALL = -1
+
+_STEPS = 64
+"""By so many at most goes the time of a Spark source within an epoch."""
 
 
 class InputTime:
@@ -39,6 +44,8 @@ class InputTime:
             if edge.stamped and (source := _spark_source(plan, edge)) is not None
         }
         self._heard: dict[int, dict[int, tuple[int, bool]]] = {}
+        self._arrivals = {edge: Arrivals() for edge in self._spark}
+        self._steps: dict[int, _Steps] = {}
         self._channels: dict[int, list[Channel]] = {}
         for edge in edges:
             # Input without timestamps has no event time, and holds that of the rest back.
@@ -56,6 +63,8 @@ class InputTime:
 
     def begin_epoch(self) -> None:
         self._heard.clear()
+        self._arrivals = {edge: Arrivals() for edge in self._spark}
+        self._steps.clear()
         self._valve.begin_epoch()
         if self._loop is not None:
             self._loop.begin_epoch()
@@ -64,12 +73,31 @@ class InputTime:
         """What a control event of a channel means for the task."""
         if edge not in self._spark:
             return self._passed(self._valve.receive((edge, producer), control))
-        # Other tasks may still have older records: known when all have been read.
+        # Other tasks may still have older records: known when all have been read, or from all
+        # timetables.
         heard = self._heard.setdefault(edge, {})
         kind, time = control
+        if kind == AHEAD:
+            self._arrivals[edge].expect(producer, time)
+            return []
         before, _ = heard.get(producer, (MIN_TIMESTAMP, True))
         heard[producer] = (time, False) if kind == WATERMARK else (before, kind == IDLE)
         return []
+
+    def arrive(self, edge: int, producer: int) -> list[Control]:
+        """Records of a channel have come: what follows for the task from their being the next."""
+        arrivals = self._arrivals.get(edge)
+        if arrivals is None or (least := arrivals.arrive(producer)) is None:
+            return []
+        steps = self._steps.get(edge)
+        if steps is None:
+            steps = self._steps[edge] = _Steps(least, self._reached_by(edge))
+        time = steps.reached(least)
+        return (
+            []
+            if time is None
+            else self._passed(self._valve.receive((edge, _ALL), (WATERMARK, time)))
+        )
 
     def sender(self, edge: int, producer: int) -> int:
         """A number for who sent a payload that is the same in every epoch. Tasks of a Spark source
@@ -106,12 +134,37 @@ class InputTime:
 
     def _of_spark(self, edge: int, order: EpochOrder) -> list[Control]:
         """What the tasks of a Spark source have come to; those without a record have no say."""
-        source, assigner = self._spark[edge]
-        active = [time for time, idle in self._heard.get(edge, {}).values() if not idle]
-        if active:
-            return [(WATERMARK, source.reached(active))]
+        _, assigner = self._spark[edge]
+        reached = self._reached_by(edge)
+        if reached is not None:
+            return [(WATERMARK, reached)]
         watermark, idle = order.times.get(assigner, (MIN_TIMESTAMP, False))
         return [(WATERMARK, watermark), (IDLE, 0)] if idle else [(WATERMARK, watermark)]
+
+    def _reached_by(self, edge: int) -> int | None:
+        """Where a Spark source is by what its tasks have told."""
+        source, _ = self._spark[edge]
+        active = [time for time, idle in self._heard.get(edge, {}).values() if not idle]
+        return source.reached(active) if active else None
+
+
+class _Steps:
+    """Time within an epoch goes on by steps: each has its cost, and few suffice to hold little."""
+
+    def __init__(self, least: int, end: int | None) -> None:
+        """From a first record on to where the source is at the epoch's end, beyond which it must
+        not go."""
+        self._end = MIN_TIMESTAMP if end is None else end
+        self._step = max((self._end - least) // _STEPS, 1)
+        self._next = least + self._step
+
+    def reached(self, least: int) -> int | None:
+        """Where time is if nothing older than this is to come; None if that is no step further."""
+        time = min(least - 1, self._end)
+        if time < self._next:
+            return None
+        self._next = time + self._step
+        return time
 
 
 class LoopEnd:

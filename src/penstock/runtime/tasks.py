@@ -160,7 +160,9 @@ def run_spark_source(
 
     def work() -> Iterator[None]:
         task = attempt.task(vertex.index)
-        for count, timestamps, records, shape in batches:
+        for count, timestamps, records, shape, new_part in batches:
+            if new_part:
+                task.begin_part()
             task.count(count)
             if not order.skip:
                 task.records_are(shape)

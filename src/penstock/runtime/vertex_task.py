@@ -24,6 +24,7 @@ from penstock.runtime.loop_records import LoopFiles, LoopOutbox, came_back
 from penstock.runtime.loops import Step, before, stamping
 from penstock.runtime.operators.base import EmitRun, one_by_one, stamped
 from penstock.runtime.operators.iteration import OpenHead
+from penstock.runtime.operators.sources import SparkSource
 from penstock.runtime.payload import Body, decode_body
 from penstock.runtime.physical import PhysicalEdge, PhysicalPlan, Vertex
 from penstock.runtime.plan_file import copied
@@ -72,6 +73,7 @@ class VertexTask:
                 plan.vertices[edges[index].target],
                 self._scope,
                 self._loops.get(index, self.outbox),
+                isinstance(vertex.operators[0].operator, SparkSource),
             )
             for index in vertex.outputs
         }
@@ -177,6 +179,8 @@ class VertexTask:
         self._records_in += len(values)
         sender = self._input_time.sender(edge, producer)
         self._scope.channel = (self._input_indexes.get(edge, 0), edge, sender)
+        if values:
+            self._control(self._input_time.arrive(edge, producer))
         start = 0
         for at, kind, time in events:
             if at > start:
@@ -202,6 +206,11 @@ class VertexTask:
         if timestamps is not None:
             records = stamped(timestamps, records, self._scope)
         self.run(records)
+
+    def begin_part(self) -> None:
+        """What comes now is in no order with what came before in the epoch."""
+        for writer in self._writers.values():
+            writer.begin_part()
 
     def _control(self, controls: list[Control]) -> None:
         head = self.operators[0]

@@ -14,6 +14,9 @@ MIN_TIMESTAMP = -(1 << 63)
 MAX_TIMESTAMP = (1 << 63) - 1
 
 WATERMARK, IDLE, ACTIVE = 0, 1, 2
+AHEAD = 3
+"""How old records can be that are still to come in this epoch: a line of a timetable, which only
+tasks of a Spark source tell, to those that they send to."""
 
 Control = tuple[int, int]
 """A kind and a time, which only a watermark has."""

@@ -28,7 +28,8 @@ from penstock.runtime.known_records import declared_shape
 from penstock.runtime.loops import Step, ending_in_strides
 from penstock.runtime.payload import RECORDS, Event, Row, encode_body, make_header
 from penstock.runtime.physical import PhysicalEdge, Vertex
-from penstock.runtime.watermarks import IDLE, MIN_TIMESTAMP, WATERMARK, Control
+from penstock.runtime.timetables import Timetable
+from penstock.runtime.watermarks import AHEAD, IDLE, MIN_TIMESTAMP, WATERMARK, Control
 from penstock.state.backend import KeyScope
 from penstock.state.key_groups import key_group_of, subtask_of
 from penstock.state.keys import check_stream_key, encode_key
@@ -80,15 +81,27 @@ class ChangeableRecords(Exception):
 class Bucket:
     """The records gathered for one receiver (or for all, when broadcast)."""
 
-    __slots__ = ("add", "events", "keep", "receivers", "since", "stamp", "timestamps", "values")
+    __slots__ = (
+        "add",
+        "events",
+        "keep",
+        "receivers",
+        "since",
+        "stamp",
+        "timestamps",
+        "timetable",
+        "values",
+    )
 
-    def __init__(self, receivers: range, stamped: bool) -> None:
+    def __init__(self, receivers: range, stamped: bool, roving: bool = False) -> None:
         self.receivers = receivers
+        self.timetable = Timetable() if roving else None
         self.timestamps: list[Any] | None = [] if stamped else None
         self.values: list[Any] = []
         self.events: list[Event] = []
         self.since = MIN_TIMESTAMP
-        """The watermark that was told before what is gathered."""
+        """The watermark that was told before what is gathered; with a timetable, the place of the
+        payload before it."""
         self.keep: Write
         """Takes a record without its timestamp."""
         self.stamp: Write | None = None if self.timestamps is None else self.timestamps.append
@@ -127,6 +140,9 @@ Choose = Callable[[Any], Bucket]
 class EdgeWriter:
     """Gathers, encodes and posts the records of one edge from one subtask."""
 
+    in_batches = False
+    """Whether what it is given are batches of Arrow's."""
+
     def __init__(
         self,
         edge: PhysicalEdge,
@@ -134,7 +150,9 @@ class EdgeWriter:
         receiver: Vertex,
         scope: KeyScope,
         outbox: Outbox,
+        roving: bool = False,
     ) -> None:
+        """`roving`: the sender has another part of the input in every epoch."""
         self.edge = edge
         self._vertex, self._subtask = sender
         self._receivers = receiver.parallelism
@@ -155,7 +173,9 @@ class EdgeWriter:
         keyed = isinstance(edge.partitioning, ByKey)
         whole = isinstance(edge.partitioning, Broadcast)
         targets = [range(self._receivers)] if whole else [range(i, i + 1) for i in self._targets()]
-        self._buckets = [Bucket(target, edge.stamped) for target in targets]
+        # With columns of Arrow's there are no timestamps to look at.
+        self._roving = roving and edge.tells_time and not self.in_batches
+        self._buckets = [Bucket(target, edge.stamped, self._roving) for target in targets]
         self._gather()
         choose, gather = self._by_key() if keyed else self._plainly()
         self.write = self._one(choose)
@@ -190,6 +210,13 @@ class EdgeWriter:
             self._freeze = self._frozen
             self._gather()
 
+    def begin_part(self) -> None:
+        """What comes now need not arrive behind what came before in the epoch."""
+        for bucket in self._buckets if self._roving else ():
+            if bucket.values:
+                self._flush(bucket, fresh=False)
+            bucket.since = MIN_TIMESTAMP
+
     def _gather(self) -> None:
         for bucket in self._buckets:
             bucket.gather(self._scope, self._freeze)
@@ -203,6 +230,8 @@ class EdgeWriter:
             self._watermark = time
         else:
             self._idle = kind == IDLE
+        if self._roving:
+            return  # receivers hear of it at the epoch's end
         for bucket in self._buckets:
             at, events = len(bucket.values), bucket.events
             if events and kind == WATERMARK and events[-1][:2] == (at, WATERMARK):
@@ -224,7 +253,16 @@ class EdgeWriter:
         for bucket in self._buckets:
             if bucket.values or bucket.events:
                 self._flush(bucket, fresh=False)
+            if bucket.timetable is not None:
+                self._tell(bucket, bucket.timetable)
         return self._counts
+
+    def _tell(self, bucket: Bucket, timetable: Timetable) -> None:
+        """What is known now, to be read before all records."""
+        events = [(0, WATERMARK, self._watermark), *([(0, IDLE, 0)] if self._idle else [])]
+        events += [(0, AHEAD, time) for time in timetable.take()]
+        body, _ = encode_body(None, [], False, events)
+        self._hand_out(bucket, _FIRST, self._header + body)
 
     @property
     def posted(self) -> list[int]:
@@ -402,14 +440,20 @@ class EdgeWriter:
             self._freeze_from_now_on(fresh and count == 1)
 
     def _post(self, bucket: Bucket, body: bytes, count: int) -> None:
-        payload = self._header + body
+        # Never back: rows of one producer are to stay in the order in which it made them, or those
+        # of a part of its input in which there is an order.
+        if bucket.timetable is not None and bucket.timestamps:
+            bucket.since = bucket.timetable.note(bucket.timestamps, bucket.since)
         time = _FIRST if self.edge.first else max(bucket.since, _FIRST + 1)
+        self._hand_out(bucket, time, self._header + body)
+        if bucket.timetable is None:
+            bucket.since = max(bucket.since, self._watermark)
+        self._counts += count
+
+    def _hand_out(self, bucket: Bucket, time: int, payload: bytes) -> None:
         for receiver in bucket.receivers:
             self._outbox.post(receiver, time, self._producer, payload)
             self._posted[receiver] += 1
-        # Never back: rows of one producer are to stay in the order in which it made them.
-        bucket.since = max(bucket.since, self._watermark)
-        self._counts += count
 
     def _freeze_from_now_on(self, sound: bool) -> None:
         """Records of this edge can change after they were emitted.

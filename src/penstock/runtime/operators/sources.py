@@ -246,6 +246,8 @@ class SourceRecords(NamedTuple):
     records: Iterable[Any]
     shape: str | None
     """What every record is."""
+    new_part: bool = False
+    """Whether they are in no order with those before."""
 
 
 @dataclass(frozen=True)
