@@ -124,6 +124,26 @@ def test_of_files_that_spark_reads(spark: Any, make_env: Any, tmp_path: Path) ->
 
 @pytest.mark.spark
 @on_spark
+def test_of_files_and_of_few_records(spark: Any, make_env: Any, tmp_path: Path) -> None:
+    """A stream that has sent all it has holds the other one back no more."""
+    times = files(tmp_path / "in", shuffled=False)
+    few = times[::1000]
+    (tmp_path / "few").mkdir()
+    columns = {"t": few, "file": [-1] * len(few), "place": few}
+    pq.write_table(pa.table(columns), tmp_path / "few" / "0.parquet")
+    env = make_env({"parallelism.default": "1"})
+    both = records(spark, env, tmp_path / "in").union(records(spark, env, tmp_path / "few"))
+    told = both.key_by(lambda record: record[0] % 7).process(ToldOfFiles())
+    found = list(told.execute_and_collect())
+
+    assert sorted(record[0] for record in found) == sorted([*times, *few])
+    reached = times[-1] - DELAY - 1
+    dense = [record[::3] for record in found if record[1] >= 0 and record[0] < reached]
+    assert furthest_ahead(dense) < COUNT // 5
+
+
+@pytest.mark.spark
+@on_spark
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_windows_over_files_that_spark_reads(
     spark: Any, make_env: Any, tmp_path: Path, shuffled: bool

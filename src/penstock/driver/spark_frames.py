@@ -20,7 +20,6 @@ from penstock.driver.spark_columns import (
 )
 from penstock.driver.spark_stages import ROW_SCHEMA, PythonSourceTask, ShippedPlan, SparkSourceTask
 from penstock.errors import InvalidProgramError
-from penstock.runtime.operators.async_io import AsyncWait
 from penstock.runtime.operators.sources import PythonSource, SparkSource
 from penstock.runtime.physical import PhysicalOperator, PhysicalPlan, Vertex
 from penstock.storage.checkpoint_layout import CheckpointLayout
@@ -214,8 +213,8 @@ def _is_timed_by_file(vertex: Vertex) -> bool:
     task one after the other."""
     operators = [described.operator for described in vertex.operators]
     timed = any(getattr(operator, "timestamps", False) for operator in operators)
-    waits = any(isinstance(operator, AsyncWait) for operator in operators)
-    return operators[0].parts_end and timed and not waits
+    waits = any(getattr(operator, "waits", False) for operator in operators)
+    return bool(operators[0].parts_end) and timed and not waits
 
 
 def _check_streamable(frame: Any, operator: PhysicalOperator) -> None:

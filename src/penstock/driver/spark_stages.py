@@ -9,7 +9,6 @@ import gc
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ _BIG = 1 << 30
 _ROWS_AT_ONCE = 2048
 FILE = "penstock file"
 """The column that says which file a row is from, if that matters."""
-_LEAST_IN_PART = 10_000
+_LEAST_IN_PART = 1000
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -186,9 +185,13 @@ class SparkSourceTask:
 
 
 def _by_file(batches: Batches) -> Iterator[tuple[bool, pa.RecordBatch]]:
-    """Batches cut where another file begins; whether one does, after enough rows of those before:
-    each part has payloads of its own, and those of a small one would be many for few records."""
-    last, rows = None, 0
+    """Batches cut where a file begins that was not met before; whether one does.
+
+    If files alternate, as they do behind an exchange, all have been met soon. And cuts are not
+    close to each other, for the sake of many small files.
+    """
+    met: set[int] = set()
+    rows = 0
     for batch in batches:
         if FILE not in batch.schema.names:
             yield False, batch
@@ -196,11 +199,18 @@ def _by_file(batches: Batches) -> Iterator[tuple[bool, pa.RecordBatch]]:
         at = batch.schema.get_field_index(FILE)
         files = numbers_in(batch.column(at))
         records = batch.remove_column(at)
-        changes = (np.flatnonzero(files[1:] != files[:-1]) + 1).tolist()
-        for start, end in pairwise([0, *changes, len(files)] if len(files) else ()):
-            new = last not in (None, files[start]) and rows >= _LEAST_IN_PART
-            last, rows = files[start], end - start + (0 if new else rows)
-            yield new, records.slice(start, end - start)
+        start, new = 0, False
+        for change in [0, *(np.flatnonzero(files[1:] != files[:-1]) + 1).tolist()]:
+            if change >= len(files) or (file := int(files[change])) in met:
+                continue
+            first = not met
+            met.add(file)
+            if not first and rows + change - start >= _LEAST_IN_PART:
+                if change > start:
+                    yield new, records.slice(start, change - start)
+                start, new, rows = change, True, 0
+        yield new, records.slice(start)
+        rows += len(files) - start
 
 
 def _sliced(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -30,7 +30,7 @@ from penstock.runtime.operators.base import (
     one_by_one,
 )
 from penstock.runtime.operators.ordered import Ordered
-from penstock.runtime.operators.sources import SparkSource
+from penstock.runtime.operators.sources import spark_source
 from penstock.runtime.physical import JobSettings, Output, PhysicalOperator, Vertex
 from penstock.runtime.profiling.counting import RecordCounts, told_by
 from penstock.runtime.runtime_context import TaskRuntimeContext
@@ -70,7 +70,7 @@ class Composition:
     @property
     def roving(self) -> bool:
         """Whether the subtask has another part of the input in every epoch."""
-        return isinstance(self.vertex.operators[0].operator, SparkSource)
+        return spark_source(self.vertex) is not None
 
     def compose(self) -> Chain:
         """Open the operators, last first, so that each finds its successors' calls."""

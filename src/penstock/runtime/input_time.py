@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from penstock.graph.partitioning import Forward, Rescale, rescale_targets
+from penstock.runtime.batch_writer import takes_batches
 from penstock.runtime.epoch import EpochOrder
-from penstock.runtime.operators.sources import SparkSource
+from penstock.runtime.operators.sources import spark_source
 from penstock.runtime.physical import PhysicalEdge, PhysicalOperator, PhysicalPlan, Vertex
 from penstock.runtime.timetables import Arrivals
 from penstock.runtime.watermarks import (
@@ -24,9 +27,6 @@ from penstock.storage.manifest import SubtaskState
 # fewer in every epoch, or from producers that tell no watermarks.
 _ALL = -1
 
-_STEPS = 64
-"""By so many at most goes the time of a Spark source within an epoch."""
-
 
 class InputTime:
     """The valve of one subtask, over the channels of its plan."""
@@ -41,11 +41,17 @@ class InputTime:
         self._spark = {
             edge.index: (source, _assigner(plan, edge))
             for edge in edges
-            if edge.stamped and (source := _spark_source(plan, edge)) is not None
+            if edge.stamped and (source := spark_source(plan.vertices[edge.source])) is not None
         }
         self._heard: dict[int, dict[int, tuple[int, bool]]] = {}
-        self._arrivals = {edge: Arrivals() for edge in self._spark}
-        self._steps: dict[int, _Steps] = {}
+        self._told_ahead = [
+            edge.index
+            for edge in edges
+            if edge.index in self._spark and not takes_batches(edge.partitioning)
+        ]
+        self._arrivals: dict[int, Arrivals] = {}
+        self._quiet_told = False
+        self._times: Mapping[str, tuple[int, bool]] = {}
         self._channels: dict[int, list[Channel]] = {}
         for edge in edges:
             # Input without timestamps has no event time, and holds that of the rest back.
@@ -61,10 +67,12 @@ class InputTime:
         """What a new instance must be told: where the one before it was."""
         return [(WATERMARK, self.watermark)] if self.watermark > MIN_TIMESTAMP else []
 
-    def begin_epoch(self) -> None:
+    def begin_epoch(self, times: Mapping[str, tuple[int, bool]]) -> None:
+        """`times`: of Spark's sources, as the order tells them."""
+        self._times = times
         self._heard.clear()
-        self._arrivals = {edge: Arrivals() for edge in self._spark}
-        self._steps.clear()
+        self._arrivals = {edge: Arrivals() for edge in self._told_ahead}
+        self._quiet_told = False
         self._valve.begin_epoch()
         if self._loop is not None:
             self._loop.begin_epoch()
@@ -84,20 +92,30 @@ class InputTime:
         heard[producer] = (time, False) if kind == WATERMARK else (before, kind == IDLE)
         return []
 
-    def arrive(self, edge: int, producer: int) -> list[Control]:
-        """Records of a channel have come: what follows for the task from their being the next."""
+    def passed(self, edge: int, producer: int) -> list[Control]:
+        """A payload of records is through: what follows for the task from what is still to come."""
         arrivals = self._arrivals.get(edge)
-        if arrivals is None or (least := arrivals.arrive(producer)) is None:
+        if arrivals is None or not arrivals.passed(producer):
             return []
-        steps = self._steps.get(edge)
-        if steps is None:
-            steps = self._steps[edge] = _Steps(least, self._reached_by(edge))
-        time = steps.reached(least)
-        return (
-            []
-            if time is None
-            else self._passed(self._valve.receive((edge, _ALL), (WATERMARK, time)))
-        )
+        controls = self._of_quiet()
+        reached = self._reached_by(edge)
+        if reached is not None:
+            least = arrivals.least
+            time = reached if least is None else min(least - 1, reached)
+            controls += self._valve.receive((edge, _ALL), (WATERMARK, time))
+        return self._passed(controls)
+
+    def _of_quiet(self) -> list[Control]:
+        """What edges mean by which nothing comes in this epoch: it is known with the timetables,
+        which come before all records."""
+        controls: list[Control] = []
+        if not self._quiet_told:
+            self._quiet_told = True
+            for edge, arrivals in self._arrivals.items():
+                if not arrivals.expected:
+                    for control in self._of_spark(edge):
+                        controls += self._valve.receive((edge, _ALL), control)
+        return controls
 
     def sender(self, edge: int, producer: int) -> int:
         """A number for who sent a payload that is the same in every epoch. Tasks of a Spark source
@@ -112,7 +130,7 @@ class InputTime:
             return [*active, (WATERMARK, MAX_TIMESTAMP)]
         passed: list[Control] = []
         for edge in self._spark:
-            for control in self._of_spark(edge, order):
+            for control in self._of_spark(edge):
                 passed += self._valve.receive((edge, _ALL), control)
         for edge, sources in self._sources.items():
             if sources and sources.issubset(order.ended):
@@ -132,13 +150,13 @@ class InputTime:
                 self.watermark = time
         return controls
 
-    def _of_spark(self, edge: int, order: EpochOrder) -> list[Control]:
+    def _of_spark(self, edge: int) -> list[Control]:
         """What the tasks of a Spark source have come to; those without a record have no say."""
         _, assigner = self._spark[edge]
         reached = self._reached_by(edge)
         if reached is not None:
             return [(WATERMARK, reached)]
-        watermark, idle = order.times.get(assigner, (MIN_TIMESTAMP, False))
+        watermark, idle = self._times.get(assigner, (MIN_TIMESTAMP, False))
         return [(WATERMARK, watermark), (IDLE, 0)] if idle else [(WATERMARK, watermark)]
 
     def _reached_by(self, edge: int) -> int | None:
@@ -146,25 +164,6 @@ class InputTime:
         source, _ = self._spark[edge]
         active = [time for time, idle in self._heard.get(edge, {}).values() if not idle]
         return source.reached(active) if active else None
-
-
-class _Steps:
-    """Time within an epoch goes on by steps: each has its cost, and few suffice to hold little."""
-
-    def __init__(self, least: int, end: int | None) -> None:
-        """From a first record on to where the source is at the epoch's end, beyond which it must
-        not go."""
-        self._end = MIN_TIMESTAMP if end is None else end
-        self._step = max((self._end - least) // _STEPS, 1)
-        self._next = least + self._step
-
-    def reached(self, least: int) -> int | None:
-        """Where time is if nothing older than this is to come; None if that is no step further."""
-        time = min(least - 1, self._end)
-        if time < self._next:
-            return None
-        self._next = time + self._step
-        return time
 
 
 class LoopEnd:
@@ -233,11 +232,6 @@ def _assigner(plan: PhysicalPlan, edge: PhysicalEdge) -> str:
     while not getattr(sender.operator, "timestamps", False):
         sender = before[operators.index(sender)]
     return sender.uid
-
-
-def _spark_source(plan: PhysicalPlan, edge: PhysicalEdge) -> SparkSource | None:
-    head = plan.vertices[edge.source].operators[0].operator
-    return head if isinstance(head, SparkSource) else None
 
 
 def _producers(plan: PhysicalPlan, edge: PhysicalEdge, subtask: int) -> list[int]:

@@ -26,7 +26,8 @@ class Row(NamedTuple):
 
     partition: int
     time: int
-    """How far the producer was in event time when the payload began."""
+    """How far the producer was in event time when the payload began; of what Spark reads, how old
+    its records can be."""
     producer: int
     sequence: int
     payload: bytes

@@ -11,7 +11,13 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
-from penstock.runtime.watermarks import MIN_TIMESTAMP
+from penstock.runtime.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+_STEPS = 64
+"""By about so many steps goes the time of a source within an epoch: each has its cost, and few
+suffice for little to be held."""
+_FIRST_PLACE = MIN_TIMESTAMP + 1
+"""Before it is the timetable."""
 
 
 class Timetable:
@@ -19,16 +25,26 @@ class Timetable:
 
     def __init__(self) -> None:
         self._payloads: list[tuple[int, int]] = []
+        self._behind = _FIRST_PLACE
+        self.in_part = 0
+        """How many records have left since a part began."""
 
-    def note(self, timestamps: list[Any], behind: int) -> int:
-        """A payload leaves: the time that says its place, which is not before another one's."""
+    def begin_part(self) -> None:
+        """What leaves from now on is in no order with what has left."""
+        self._behind = _FIRST_PLACE
+        self.in_part = 0
+
+    def note(self, timestamps: list[Any]) -> int:
+        """A payload leaves: the time that says its place, which is not before that of another one
+        of its part."""
         try:
             least = int(min(timestamps))
         except TypeError:  # some have none
             least = MIN_TIMESTAMP
-        place = max(least, behind, MIN_TIMESTAMP + 1)  # before all of them is the timetable
-        self._payloads.append((place, least))
-        return place
+        self._behind = min(max(least, self._behind), MAX_TIMESTAMP)
+        self._payloads.append((self._behind, least))
+        self.in_part += len(timestamps)
+        return self._behind
 
     def take(self) -> list[int]:
         """For each payload the least timestamp that is still to come, its own included.
@@ -37,6 +53,7 @@ class Timetable:
         arriving = sorted(self._payloads, key=lambda payload: payload[0])
         times = list(accumulate((least for _, least in reversed(arriving)), min))
         self._payloads.clear()
+        self.begin_part()
         return times[::-1]
 
 
@@ -44,30 +61,30 @@ class Arrivals:
     """What a receiver knows from the timetables of all senders of an edge."""
 
     def __init__(self) -> None:
+        self.expected = 0
+        """How many payloads in all."""
         self._times: dict[int, list[int]] = {}
-        self._came: dict[int, int] = {}
         self._next: dict[int, int] = {}
-        self._last: int | None = None
+        """Of each sender that is not through: which line of its timetable is next."""
+        self._passed = 0
 
     def expect(self, sender: int, time: int) -> None:
         """The timetable of a sender goes on."""
         self._times.setdefault(sender, []).append(time)
-        self._next.setdefault(sender, time)
+        self._next.setdefault(sender, 0)
+        self.expected += 1
 
-    def arrive(self, sender: int) -> int | None:
-        """A payload is there, and is about to be worked on: the least timestamp of it and of all
-        that are still to come. None if that is not known."""
-        if self._last is not None:
-            self._gone(self._last)
-        self._last = sender
-        return min(self._next.values()) if sender in self._next else None
-
-    def _gone(self, sender: int) -> None:
+    def passed(self, sender: int) -> bool:
+        """A payload is through: whether it is time for a step."""
         if sender not in self._next:
-            return
-        at = self._came[sender] = self._came.get(sender, 0) + 1
-        times = self._times[sender]
-        if at < len(times):
-            self._next[sender] = times[at]
-        else:
+            return False
+        self._next[sender] += 1
+        if self._next[sender] == len(self._times[sender]):
             del self._next[sender]
+        self._passed += 1
+        return not self._next or self._passed % max(self.expected // _STEPS, 1) == 0
+
+    @property
+    def least(self) -> int | None:
+        """The least timestamp that is still to come; None if none is."""
+        return min((self._times[sender][at] for sender, at in self._next.items()), default=None)

@@ -24,7 +24,7 @@ from penstock.runtime.loop_records import LoopFiles, LoopOutbox, came_back
 from penstock.runtime.loops import Step, before, stamping
 from penstock.runtime.operators.base import EmitRun, one_by_one, stamped
 from penstock.runtime.operators.iteration import OpenHead
-from penstock.runtime.operators.sources import SparkSource
+from penstock.runtime.operators.sources import spark_source
 from penstock.runtime.payload import Body, decode_body
 from penstock.runtime.physical import PhysicalEdge, PhysicalPlan, Vertex
 from penstock.runtime.plan_file import copied
@@ -66,6 +66,8 @@ class VertexTask:
             for index, edge in edges.items()
             if edge.feedback
         }
+        self._roving = spark_source(vertex) is not None
+        """Whether the subtask has another part of the input in every epoch."""
         self._writers = {
             index: _writer_class(edges[index])(
                 edges[index],
@@ -73,7 +75,7 @@ class VertexTask:
                 plan.vertices[edges[index].target],
                 self._scope,
                 self._loops.get(index, self.outbox),
-                isinstance(vertex.operators[0].operator, SparkSource),
+                self._roving and not self._settings.batch,
             )
             for index in vertex.outputs
         }
@@ -112,7 +114,6 @@ class VertexTask:
             self.counts,
             self._init_context,
         )
-        self._roving = composition.roving
         self.records_are = composition.records_are
         chain = composition.compose()
         self.operators = chain.operators
@@ -150,7 +151,7 @@ class VertexTask:
         for loop in self._loops.values():
             loop.take()
             loop.sequence = 0
-        self._input_time.begin_epoch()
+        self._input_time.begin_epoch(order.times)
         for index, writer in self._writers.items():
             if self._roving:
                 writer.forget_time()
@@ -179,8 +180,6 @@ class VertexTask:
         self._records_in += len(values)
         sender = self._input_time.sender(edge, producer)
         self._scope.channel = (self._input_indexes.get(edge, 0), edge, sender)
-        if values:
-            self._control(self._input_time.arrive(edge, producer))
         start = 0
         for at, kind, time in events:
             if at > start:
@@ -189,6 +188,8 @@ class VertexTask:
             self._control(self._input_time.receive(edge, producer, (kind, time)))
         if start < len(values):
             self._run_part(edge, values, timestamps, slice(start, None))
+        if len(values):
+            self._control(self._input_time.passed(edge, producer))
         self.state.make_room()
 
     def _run_part(self, edge: int, values: Any, timestamps: list[Any] | None, part: slice) -> None:

@@ -100,8 +100,7 @@ class Bucket:
         self.values: list[Any] = []
         self.events: list[Event] = []
         self.since = MIN_TIMESTAMP
-        """The watermark that was told before what is gathered; with a timetable, the place of the
-        payload before it."""
+        """The watermark that was told before what is gathered."""
         self.keep: Write
         """Takes a record without its timestamp."""
         self.stamp: Write | None = None if self.timestamps is None else self.timestamps.append
@@ -211,11 +210,14 @@ class EdgeWriter:
             self._gather()
 
     def begin_part(self) -> None:
-        """What comes now need not arrive behind what came before in the epoch."""
-        for bucket in self._buckets if self._roving else ():
-            if bucket.values:
-                self._flush(bucket, fresh=False)
-            bucket.since = MIN_TIMESTAMP
+        """What comes now need not arrive behind what came before in the epoch. Where hardly
+        anything came, it does all the same: payloads are not to be small ones."""
+        for bucket in self._buckets:
+            timetable = bucket.timetable
+            if timetable and timetable.in_part + len(bucket.values) >= self._limit:
+                if bucket.values:
+                    self._flush(bucket, fresh=False)
+                timetable.begin_part()
 
     def _gather(self) -> None:
         for bucket in self._buckets:
@@ -440,14 +442,13 @@ class EdgeWriter:
             self._freeze_from_now_on(fresh and count == 1)
 
     def _post(self, bucket: Bucket, body: bytes, count: int) -> None:
-        # Never back: rows of one producer are to stay in the order in which it made them, or those
-        # of a part of its input in which there is an order.
         if bucket.timetable is not None and bucket.timestamps:
-            bucket.since = bucket.timetable.note(bucket.timestamps, bucket.since)
-        time = _FIRST if self.edge.first else max(bucket.since, _FIRST + 1)
-        self._hand_out(bucket, time, self._header + body)
-        if bucket.timetable is None:
+            time = bucket.timetable.note(bucket.timestamps)
+        else:
+            time = max(bucket.since, _FIRST + 1)
+            # Never back: rows of one producer are to stay in the order in which it made them.
             bucket.since = max(bucket.since, self._watermark)
+        self._hand_out(bucket, _FIRST if self.edge.first else time, self._header + body)
         self._counts += count
 
     def _hand_out(self, bucket: Bucket, time: int, payload: bytes) -> None:

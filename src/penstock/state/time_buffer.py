@@ -1,8 +1,9 @@
 """Records of a key in the order of their time, so that those of a span are found at once.
 
 An entry's map key is the time, in bytes that sort like it. In memory each key has what is stored of
-it from a floor on; of what lies below, just the span that is asked for is read, and not kept. If
-there are too many in memory, the earlier half goes: in a stream the later ones find partners.
+it from a floor on; of what lies below, just the span that is asked for is read, and kept if it
+reaches the floor. If there are too many in memory, the earlier half goes: in a stream the later
+ones find partners.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ _FEW = 64
 class _Held:
     """What is in memory of one key: all from its floor on, and what has changed."""
 
-    __slots__ = ("changed", "floor", "records", "times")
+    __slots__ = ("changed", "dropped", "floor", "records", "times")
 
     def __init__(self, floor: int) -> None:
         self.floor = floor
+        self.dropped = MIN_TIME - 1
+        """Nothing is stored up to here, but for what has changed."""
         self.records: dict[int, list[Any]] = {}
         self.times: list[int] = []
         """Those of the records, sorted."""
@@ -74,6 +77,7 @@ class TimeBuffer:
     def add(self, time: int, record: Any) -> bool:
         """Put a record in; whether it is the only one in memory."""
         held = self._of_key(time)
+        held.dropped = min(held.dropped, time - 1)
         found = held.records.get(time)
         if found is None and time < held.floor and time not in held.changed:
             found = self._reread(held, time)
@@ -95,9 +99,10 @@ class TimeBuffer:
     def between(self, first: int, last: int) -> Iterator[tuple[int, Any]]:
         """The records from one time to another, both included, with their times."""
         held = self._of_key(first)
+        below = self._fetch(held, first, last) if first < held.floor else {}
         times, records = held.times, held.records
         found = times[bisect_left(times, first) : bisect_right(times, last)]
-        if first < held.floor and (below := self._below(held, first, last)):
+        if below:
             found = sorted([*found, *below])
             records = {**below, **records}
         for time in found:
@@ -116,11 +121,12 @@ class TimeBuffer:
         if held.floor > MIN_TIME:
             below = self._drop_below(held, last)
             first = below if first is None or below is None else min(below, first)
+        held.dropped = max(held.dropped, last)
         return first
 
     def _drop_below(self, held: _Held, last: int) -> int | None:
         """The same of what is only stored. It need not be read for that."""
-        for time, _ in self._stored(MIN_TIME, held.floor - 1):
+        for time, _ in self._stored(held.dropped + 1, held.floor - 1):
             if time not in held.changed:
                 if time > last:
                     return time
@@ -164,13 +170,29 @@ class TimeBuffer:
         self._settled += sum(map(len, held.records.values()))
         return held
 
-    def _below(self, held: _Held, first: int, last: int) -> dict[int, list[Any]]:
-        """What is stored below the floor and nowhere in memory."""
-        return {
-            time: self._load(raw)
-            for time, raw in self._stored(first, min(last, held.floor - 1))
-            if time not in held.records and time not in held.changed
-        }
+    def _fetch(self, held: _Held, first: int, last: int) -> dict[int, list[Any]]:
+        """What is stored of a span that begins below the floor, and nowhere in memory.
+
+        If hardly anything lies between the span and the floor, all of it comes into memory instead:
+        as time goes on, it will be asked for again."""
+        stored: dict[int, bytes] = {}
+        behind = 0
+        for time, raw in self._stored(first, held.floor - 1):
+            if time in held.records or time in held.changed:
+                continue
+            if time > last:
+                behind += 1
+                if behind > _FEW:
+                    break
+            stored[time] = raw
+        else:
+            found = {time: self._load(raw) for time, raw in stored.items()}
+            held.records.update(found)
+            held.times = sorted(held.records)
+            held.floor = first
+            self._settled += sum(map(len, found.values()))
+            return {}
+        return {time: self._load(raw) for time, raw in stored.items() if time <= last}
 
     def _reread(self, held: _Held, time: int) -> list[Any] | None:
         """The records of a time below the floor, if there are any. They are about to change."""
@@ -188,8 +210,10 @@ class TimeBuffer:
         return found
 
     def _stored(self, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        if first > last or first > MAX_TIME:
+            return
         address = self._base.address(self.name, self._scope.key)
-        for map_key, raw in self._base.scan(address, time_bytes(first)):
+        for map_key, raw in self._base.scan(address, time_bytes(max(first, MIN_TIME))):
             time = time_of(map_key)
             if time > last:
                 return

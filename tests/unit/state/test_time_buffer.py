@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,9 +120,11 @@ def test_only_what_is_needed_is_read():
     assert [time for time, _ in buffers.buffer.between(990, 2000)] == list(range(990, 1000))
     assert [time for time, _ in buffers.buffer.between(980, 985)] == list(range(980, 986))
     assert [time for time, _ in buffers.buffer.between(985, 992)] == list(range(985, 993))
-    assert len(loaded) == 10 + 6 + 5
+    assert len(loaded) == 10 + 10
+    assert [time for time, _ in buffers.buffer.between(500, 505)] == list(range(500, 506))
+    assert len(loaded) == 20 + 6
     assert buffers.buffer.drop(899) == 900
-    assert len(loaded) == 21
+    assert len(loaded) == 26
     assert [time for time, _ in buffers.buffer.between(0, 2000)] == list(range(900, 1000))
 
 
@@ -135,3 +138,40 @@ def test_the_earlier_half_is_let_go():
 
     assert buffers.buffer.held == 98  # what the middle is goes too
     assert [held.times[0] for held in buffers.buffer._keys.values()] == [51, 51]
+
+
+@pytest.mark.parametrize("dropped", [time_buffer.MAX_TIME, 5000])
+def test_times_may_be_any(dropped):
+    """The end of time comes to instances that know nothing of a key; bounds may reach beyond it."""
+    buffers = Buffers(keep=100)
+    buffers.scope.key = "a"
+    for time in range(1000):
+        buffers.buffer.add(time, time)
+    buffers.end_epoch()
+    for low, high in [(-(1 << 70), 5), (990, 1 << 70), (-(1 << 70), 1 << 70)]:
+        buffers.open()
+        found = [time for time, _ in buffers.buffer.between(low, high)]
+        assert found == [time for time in range(1000) if low <= time <= high]
+    buffers.open()
+    assert buffers.buffer.drop(dropped) is None
+    buffers.end_epoch()
+    assert list(buffers.store.scan(b"")) == []
+
+
+def test_what_was_dropped_is_not_looked_at_again():
+    buffers = Buffers(keep=100)
+    buffers.scope.key = "a"
+    for time in range(1000):
+        buffers.buffer.add(time, time)
+    buffers.end_epoch()
+    buffers.open()
+    scanned = []
+    stored = buffers.buffer._stored
+    buffers.buffer._stored = lambda *span: (scanned.append(1) or each for each in stored(*span))
+    assert list(buffers.buffer.between(990, 990)) == [(990, 990)]
+    scanned.clear()
+    for last in range(0, 900, 10):
+        assert buffers.buffer.drop(last) == last + 1
+    assert len(scanned) < 2 * 900
+    buffers.buffer.add(5, 5)
+    assert buffers.buffer.drop(6) == 891

@@ -145,7 +145,7 @@ class _OpenIntervalJoin(FunctionOperator):
         if kind == WATERMARK:
             self.time.watermark = until
             scope = self._host.scope
-            for number, (_, scope.key, name) in enumerate(self._cleaning.due(until)):
+            for number, (_, scope.key, name) in enumerate(self._cleaning.due(until), 1):
                 self._clean(self._sides[name], until)
                 if number % _KEYS_AT_ONCE == 0:
                     self._host.make_room()

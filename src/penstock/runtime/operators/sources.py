@@ -19,6 +19,7 @@ from penstock.runtime.operators.columns import ColumnOperator
 from penstock.runtime.operators.split_time import SplitTime
 from penstock.runtime.operators.timestamps import AssignTime
 from penstock.runtime.partials import Combined
+from penstock.runtime.physical import Vertex
 from penstock.runtime.watermarks import MAX_TIMESTAMP, WATERMARK
 
 # Between looks at how much is waiting to be sent.
@@ -308,3 +309,9 @@ class SparkSource:
         operator.process = host.emit
         operator.run = host.emit_run
         return operator
+
+
+def spark_source(vertex: Vertex) -> SparkSource | None:
+    """The Spark source that a vertex begins with, if it is one."""
+    head = vertex.operators[0].operator
+    return head if isinstance(head, SparkSource) else None
