@@ -209,8 +209,8 @@ class SourceFrames:
 
 def _is_timed_by_file(vertex: Vertex) -> bool:
     """Whether tasks read files, and tell receivers what is to come of each. Between files there is
-    no order, since Spark deals them out; within each it stays, for which records must leave the
-    task one after the other."""
+    no order, since Spark deals them out; within a run of records of one it stays, for which records
+    must leave the task one after the other."""
     operators = [described.operator for described in vertex.operators]
     timed = any(getattr(operator, "timestamps", False) for operator in operators)
     waits = any(getattr(operator, "waits", False) for operator in operators)

@@ -202,6 +202,10 @@ class EdgeWriter:
         self._random.seed(f"{epoch}/{self._producer}")
         self._counts = 0
         self._posted = [0] * self._receivers
+        if self._roving:
+            # By payloads their place among other producers' follows: it must not depend on what
+            # this instance has sent before.
+            self._limit = 1
         for bucket in self._buckets:
             bucket.clear()
             bucket.since = self._watermark

@@ -33,7 +33,7 @@ class _Held:
     def __init__(self, floor: int) -> None:
         self.floor = floor
         self.dropped = MIN_TIME - 1
-        """Nothing is stored up to here, but for what has changed."""
+        """All that is stored up to here is to be removed: none of it need be looked at again."""
         self.records: dict[int, list[Any]] = {}
         self.times: list[int] = []
         """Those of the records, sorted."""
@@ -104,9 +104,8 @@ class TimeBuffer:
         found = times[bisect_left(times, first) : bisect_right(times, last)]
         if below:
             found = sorted([*found, *below])
-            records = {**below, **records}
         for time in found:
-            for record in records[time]:
+            for record in below[time] if time in below else records[time]:
                 yield time, record
 
     def drop(self, last: int) -> int | None:
@@ -122,6 +121,9 @@ class TimeBuffer:
             below = self._drop_below(held, last)
             first = below if first is None or below is None else min(below, first)
         held.dropped = max(held.dropped, last)
+        if not held.changed:
+            # A key that comes and goes in an epoch has nothing to be written.
+            self._changed.pop(self._scope.key, None)
         return first
 
     def _drop_below(self, held: _Held, last: int) -> int | None:
@@ -187,8 +189,10 @@ class TimeBuffer:
             stored[time] = raw
         else:
             found = {time: self._load(raw) for time, raw in stored.items()}
+            # Few of those in memory are below the floor.
+            at = bisect_left(held.times, held.floor)
+            held.times[:at] = sorted([*found, *held.times[:at]])
             held.records.update(found)
-            held.times = sorted(held.records)
             held.floor = first
             self._settled += sum(map(len, found.values()))
             return {}
@@ -231,7 +235,9 @@ class TimeBuffer:
 
     def forget(self) -> None:
         """The earlier half of what is written, and all keys of which nothing is held."""
-        times = sorted(time for held in self._keys.values() for time in held.times)
+        times = sorted(
+            time for held in self._keys.values() for time in held.times if time not in held.changed
+        )
         if times:
             middle = times[len(times) // 2]
             self._floor = max(self._floor, middle + 1)

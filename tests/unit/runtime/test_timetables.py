@@ -134,5 +134,35 @@ def test_of_writers(partitioning: Partitioning, seed: int) -> None:
     assert received == posted
 
 
+def test_a_new_instance_sends_what_one_sends_that_has_worked_before() -> None:
+    def sent(writer: EdgeWriter, outbox: Outbox, scope: KeyScope, epoch: int) -> list[Row]:
+        writer.forget_time()
+        outbox.sequence = 0
+        writer.begin_epoch(epoch, b"attempt1", False)
+        for i in range(700):
+            scope.timestamp = epoch * 1000 + i - i % 40
+            writer.write((i % KEYS, i))
+        writer.control((WATERMARK, epoch * 1000))
+        writer.end_epoch()
+        return outbox.take()
+
+    def made() -> tuple[EdgeWriter, Outbox, KeyScope]:
+        outbox, scope = Outbox(), KeyScope()
+        partitioning = ByKey(lambda record: record[0])
+        edge = PhysicalEdge(0, 0, 1, partitioning, 0, Location("f.py", 1), "edge", True)
+        return (
+            EdgeWriter(edge, (vertex(0), 0), vertex(1), scope, outbox, roving=True),
+            outbox,
+            scope,
+        )
+
+    worked = made()
+    for epoch in range(3):
+        sent(*worked, epoch)
+    again = sent(*worked, 3)
+    assert len(again) > 2 * RECEIVERS
+    assert again == sent(*made(), 3)
+
+
 def vertex(index: int) -> Vertex:
     return Vertex(index, f"v{index}", f"v{index}", index, RECEIVERS, 128, (), (), ())

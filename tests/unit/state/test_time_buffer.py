@@ -104,6 +104,7 @@ def _counts_are_right(buffer):
         pending += sum(len(held.records.get(time, "-")) for time in held.changed)
         settled += sum(len(held.records[time]) for time in held.records.keys() - held.changed)
     assert (buffer.pending, buffer._settled) == (pending, settled)
+    assert buffer._changed == {key: held for key, held in buffer._keys.items() if held.changed}
 
 
 def test_only_what_is_needed_is_read():
@@ -138,6 +139,33 @@ def test_the_earlier_half_is_let_go():
 
     assert buffers.buffer.held == 98  # what the middle is goes too
     assert [held.times[0] for held in buffers.buffer._keys.values()] == [51, 51]
+
+
+def test_what_is_written_is_let_go_whatever_has_changed():
+    """Many early times have changed, few later ones have many records that are written."""
+    buffers = Buffers(keep=1000)
+    buffers.scope.key = "a"
+    for number in range(300):
+        buffers.buffer.add(5000 + number % 3, number)
+    buffers.end_epoch()
+    for time in range(100):
+        buffers.buffer.add(time, time)
+    buffers.buffer.forget()
+
+    assert (buffers.buffer.pending, buffers.buffer.held) == (100, 100)
+
+
+def test_keys_that_come_and_go_in_an_epoch_are_let_go():
+    buffers = Buffers(keep=100)
+    for key in range(1000):
+        buffers.scope.key = key
+        buffers.buffer.add(key, "record")
+        assert buffers.buffer.drop(key) is None
+
+    assert (buffers.buffer.pending, buffers.buffer.held) == (0, 1000)
+    buffers.buffer.forget()
+    assert not buffers.buffer._keys
+    assert not buffers.buffer._changed
 
 
 @pytest.mark.parametrize("dropped", [time_buffer.MAX_TIME, 5000])
