@@ -105,9 +105,11 @@ def _q4(events: Events) -> Iterable[Any]:
 
 def _q5(events: Events) -> Iterable[Any]:
     auctions, times = _column(events.bids, "auction"), _column(events.bids, "date_time")
-    first, last = times.min() // 2000 * 2000, times.max()
-    for start in range(int(first) - 8000, int(last) + 1, 2000):
-        inside = auctions[(times >= start) & (times < start + 10_000)]
+    order = np.argsort(times, kind="stable")
+    auctions, times = auctions[order], times[order]
+    for start in range(int(times[0]) // 2000 * 2000 - 8000, int(times[-1]) + 1, 2000):
+        begin, end = np.searchsorted(times, (start, start + 10_000))
+        inside = auctions[begin:end]
         if len(inside):
             names, counts = np.unique(inside, return_counts=True)
             for auction in names[counts == counts.max()].tolist():
@@ -126,13 +128,14 @@ def _q6(events: Events) -> Iterable[Any]:
 
 
 def _q7(events: Events) -> Iterable[Any]:
-    bids = _rows(events.bids, "auction", "bidder", "price", "date_time")
     windows = _column(events.bids, "date_time") // 10_000
     prices = _column(events.bids, "price")
-    for window in np.unique(windows):
-        inside = windows == window
-        highest = prices[inside].max()
-        yield from (bids[at] for at in np.flatnonzero(inside & (prices == highest)))
+    # By window, in it the highest price first.
+    order = np.lexsort((-prices, windows))
+    begins = np.flatnonzero(np.diff(windows[order], prepend=-1))
+    highest = np.repeat(prices[order][begins], np.diff(np.append(begins, len(order))))
+    best = order[prices[order] == highest]
+    yield from _rows(events.bids.take(pa.array(best)), "auction", "bidder", "price", "date_time")
 
 
 def _q8(events: Events) -> Iterable[Any]:

@@ -114,19 +114,25 @@ def _calls(query: str) -> dict[str, str]:
     }
 
 
-_PYFLINK = (who.PYFLINK_THREAD, who.PYFLINK_PROCESS)
-_RATES = {
-    who.BARE: 600_000,
-    who.PENSTOCK: 300_000,
-    who.PYFLINK_THREAD: 30_000,
-    who.PYFLINK_PROCESS: 30_000,
-    who.BYTEWAX_1: 150_000,
-    who.BYTEWAX_2: 200_000,
-    who.SPARK_SQL: 150_000,
-}
-"""Events a second. Of PyFlink more than it manages: windows last two files, and the clock runs from
-one answer to another."""
-_PEERS = (*_PYFLINK, who.BYTEWAX_1, who.BYTEWAX_2)
+_PEERS = (who.PYFLINK_THREAD, who.PYFLINK_PROCESS, who.BYTEWAX_1, who.BYTEWAX_2)
+
+
+def _sized(
+    bare: float, penstock: float, bytewax_1: float, bytewax_2: float, pyflink: float, spark: float
+) -> dict[str, float]:
+    """Events a second. Of PyFlink more than it manages: windows last two files, and the clock runs
+    from one answer to another."""
+    return {
+        who.BARE: bare,
+        who.PENSTOCK: penstock,
+        who.PENSTOCK_FILES: penstock * 1.3,
+        who.PENSTOCK_COLUMNAR: penstock * 1.5,
+        who.PYFLINK_THREAD: pyflink,
+        who.PYFLINK_PROCESS: pyflink,
+        who.BYTEWAX_1: bytewax_1,
+        who.BYTEWAX_2: bytewax_2,
+        who.SPARK_SQL: spark,
+    }
 
 
 _ABSENT = {
@@ -139,9 +145,8 @@ def _program(
     query: str,
     title: str,
     streams: Streams,
-    quicker: int = 1,
+    rates: dict[str, float],
     tumbling: bool = False,
-    pyflink: float = 1,
     columnar: bool = False,
     by_tasks: bool = False,
     batch: int = 1,
@@ -149,18 +154,16 @@ def _program(
     """Answers come out when time is as far behind their window's end as is waited for late events.
     Windows of 10 s that do not slide end with every other file, those that slide in between.
 
-    `quicker` and `pyflink` are factors of the rates. `columnar`: it is also written in Columns, and
-    that is what is compared. `by_tasks`: it also runs with files read by tasks.
+    `columnar`: it is also written in Columns, and that is what is compared. `by_tasks`: it also
+    runs with files read by tasks.
     """
-    calls, rates = _calls(query), _RATES
+    calls = _calls(query)
     ours: tuple[str, ...] = (who.PENSTOCK,)
     if by_tasks:
         calls = {**calls, who.PENSTOCK_FILES: f"{_ENGINES}.penstock_files:run"}
-        rates = {**rates, who.PENSTOCK_FILES: 400_000}
         ours = (*ours, who.PENSTOCK_FILES)
     if columnar:
         calls = {**calls, who.PENSTOCK_COLUMNAR: f"{_CONTENDERS}.penstock_columns:{query}"}
-        rates = {**rates, who.PENSTOCK_COLUMNAR: 600_000}
         ours = (who.PENSTOCK_COLUMNAR,)
     return Program(
         f"nexmark_{query}",
@@ -168,10 +171,7 @@ def _program(
         _inputs(streams),
         _expected(query, streams),
         calls,
-        {
-            name: rate * quicker * (pyflink if name in _PYFLINK else 1)
-            for name, rate in rates.items()
-        },
+        rates,
         _order(query, streams),
         tuple(Wanted(peer, 1, of) for of in ours for peer in _PEERS),
         back_millis=0 if tumbling else OUT_OF_ORDER_MILLIS,
@@ -186,13 +186,15 @@ PROGRAMS = [
         "q5",
         "hot items: sliding windows",
         {"bids": ("auction", "date_time")},
-        pyflink=0.25,  # a bid is in five windows
+        # A bid is in five windows, which PyFlink keeps one by one.
+        _sized(2_500_000, 700_000, 900_000, 500_000, 7_500, 200_000),
         columnar=True,
     ),
     _program(
         "q7",
         "highest bid: tumbling windows",
         {"bids": ("auction", "bidder", "price", "date_time")},
+        _sized(3_000_000, 800_000, 1_300_000, 1_200_000, 30_000, 1_000_000),
         tumbling=True,
         by_tasks=True,
     ),
@@ -201,7 +203,7 @@ PROGRAMS = [
         "new users: window join",
         {"people": ("id", "name", "date_time"), "auctions": ("seller", "date_time")},
         # People and auctions are but a twelfth of the events, and nothing else is read.
-        quicker=6,
+        _sized(12_000_000, 3_000_000, 7_000_000, 4_000_000, 180_000, 800_000),
         batch=4,
         tumbling=True,
         by_tasks=True,
@@ -210,7 +212,8 @@ PROGRAMS = [
         "q11",
         "user sessions: session windows",
         {"bids": ("bidder", "date_time")},
-        pyflink=0.25,  # a bid merges windows
+        # A bid merges windows.
+        _sized(2_000_000, 700_000, 700_000, 300_000, 7_500, 700_000),
         by_tasks=True,
     ),
 ]
