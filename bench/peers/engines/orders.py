@@ -4,7 +4,8 @@ An order has: `program`; `inputs` and `schemas` by stream; `files`, how many of 
 how many of these warm up; `files_per_epoch`; `mark`, the time of the first answer that is behind
 them; `rows_answered`, how many answers there must be; `position_of` and `weight_of`, what a probe
 reads from an answer; `flink`, `bytewax`, `pathway`, the program in their APIs; `scratch`, a
-directory that is empty at first; and the contender's own params.
+directory that is empty at first; and the contender's own params. If there is a `pyflink`, PyFlink
+runs that instead of `flink`.
 """
 
 from __future__ import annotations
