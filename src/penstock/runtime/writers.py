@@ -23,7 +23,7 @@ from penstock.graph.partitioning import (
     rescale_targets,
 )
 from penstock.runtime.codec import dump
-from penstock.runtime.keying import key_converter
+from penstock.runtime.keying import key_converter, key_source
 from penstock.runtime.known_records import declared_shape
 from penstock.runtime.loops import Step, ending_in_strides
 from penstock.runtime.payload import RECORDS, Event, Row, encode_body, make_header
@@ -356,6 +356,7 @@ class EdgeWriter:
     def _by_key(self) -> tuple[Choose, Step]:
         assert isinstance(self.edge.partitioning, ByKey)
         call = self.edge.partitioning.select
+        before, source, given = key_source(call)
         routes, route = self._routes()
 
         def choose(value: Any) -> Bucket:
@@ -367,15 +368,16 @@ class EdgeWriter:
 
         # `choose` written out: these lines see most records of most jobs.
         gather = Step(
-            "key = $call(value)",
+            *before,
+            f"key = {source}",
             "try: bucket = $routes[key]",
             "except (KeyError, TypeError): bucket = $route(key)",
             "bucket.keep(value)",
             *(["bucket.stamp($scope.timestamp)"] if self.edge.stamped else []),
-            call=call,
             routes=routes,
             route=route,
             scope=self._scope,
+            **given,
         )
         return choose, gather
 
