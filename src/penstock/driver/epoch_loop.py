@@ -1,7 +1,8 @@
 """Epoch after epoch: order, run, judge, commit. Knows no executor: it is given a way to run.
 
-The order of steps is the protocol (docs/architecture.md, life of an epoch). The manifest's appearance
-is the commit point; what comes after it is repeated after a crash, what comes before is done anew.
+The order of steps is the protocol (docs/architecture.md, life of an epoch). The manifest's
+appearance is the commit point; what comes after it is repeated after a crash, what comes before is
+done anew.
 """
 
 from __future__ import annotations
