@@ -127,6 +127,7 @@ def _sized(
         who.PENSTOCK: penstock,
         who.PENSTOCK_FILES: penstock * 1.3,
         who.PENSTOCK_COLUMNAR: penstock * 1.5,
+        who.PENSTOCK_FILE_COLUMNS: penstock * 2,
         who.PYFLINK_THREAD: pyflink,
         who.PYFLINK_PROCESS: pyflink,
         who.BYTEWAX_1: bytewax_1,
@@ -149,19 +150,24 @@ def _program(
     tumbling: bool = False,
     columnar: bool = False,
     by_tasks: bool = False,
+    columnar_by_tasks: bool = False,
     batch: int = 1,
 ) -> Program:
     """Answers come out when time is as far behind their window's end as is waited for late events.
     Windows of 10 s that do not slide end with every other file, those that slide in between.
 
     `columnar`: it is also written in Columns, and that is what is compared. `by_tasks`: it also
-    runs with files read by tasks.
+    runs with files read by tasks; `columnar_by_tasks`: for these it is written with built-in
+    aggregates, too.
     """
     calls = _calls(query)
     ours: tuple[str, ...] = (who.PENSTOCK,)
     if by_tasks:
         calls = {**calls, who.PENSTOCK_FILES: f"{_ENGINES}.penstock_files:run"}
         ours = (*ours, who.PENSTOCK_FILES)
+    if columnar_by_tasks:
+        ours = (*ours, who.PENSTOCK_FILE_COLUMNS)
+        calls[who.PENSTOCK_FILE_COLUMNS] = f"{_CONTENDERS}.penstock_columns:{query}_by_tasks"
     if columnar:
         calls = {**calls, who.PENSTOCK_COLUMNAR: f"{_CONTENDERS}.penstock_columns:{query}"}
         ours = (who.PENSTOCK_COLUMNAR,)
@@ -197,6 +203,7 @@ PROGRAMS = [
         _sized(3_000_000, 800_000, 1_300_000, 1_200_000, 30_000, 1_000_000),
         tumbling=True,
         by_tasks=True,
+        columnar_by_tasks=True,
     ),
     _program(
         "q8",
@@ -207,6 +214,7 @@ PROGRAMS = [
         batch=4,
         tumbling=True,
         by_tasks=True,
+        columnar_by_tasks=True,
     ),
     _program(
         "q11",

@@ -169,6 +169,7 @@ _AGGREGATES = {
     "high": agg.max("s"),
     "low_by": agg.min_by("s", "x"),
     "high_by": agg.max_by("n", "s"),
+    "several_by": agg.min_by(("n", "s"), "x"),
     "distinct": agg.count_distinct("x"),
 }
 _ROWS = st.tuples(

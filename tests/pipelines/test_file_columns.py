@@ -104,6 +104,16 @@ _AGGREGATES = {
     "high": agg.max("x"),
     "least": agg.min("n"),
     "most": agg.max("i"),
+    "first": agg.min("s"),
+    "last": agg.max("s"),
+    "low_by": agg.min_by("s", "x"),
+    "high_by": agg.max_by(("x", "s"), "i"),
+    "last_by": agg.max_by("x", "s"),
+    "all_low": agg.all_min_by("s", "x"),
+    "all_high": agg.all_max_by(("x", "s"), "i"),
+    "all_last": agg.all_max_by("n", "s"),
+    "distinct": agg.count_distinct("x"),
+    "distinct_texts": agg.count_distinct("s"),
 }
 _ROWS = st.tuples(
     st.sampled_from(["a", "b", "ç"]),
@@ -290,18 +300,8 @@ def test_beside_other_sources(env: Any, tmp_path: Path) -> None:
         ({"by": lambda record: record.id}, "its key is computed by a Python function"),
         ({"by": "x"}, "the key 'x' is a column of type double"),
         ({"time": "x"}, "the timestamps 'x' are a column of type double"),
-        (
-            {"function": agg.of(n=agg.max("s"))},
-            "whole columns of type string do not give the max",
-        ),
-        (
-            {"function": agg.of(n=agg.count_distinct("n"))},
-            "whole columns of type bigint do not give the",
-        ),
-        (
-            {"function": agg.of(n=agg.max_by("n", "x"))},
-            "whole columns of type double do not give the max pair",
-        ),
+        ({"function": agg.of(n=agg.sum("s"))}, "sum('s') over a column of type string"),
+        ({"function": agg.of(n=agg.max("s"), by=agg.all_max_by("n", "x"))}, None),
         ({"columns": ["id", "ts"]}, None),
         ({}, None),
     ],

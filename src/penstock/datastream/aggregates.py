@@ -10,7 +10,22 @@ from __future__ import annotations
 from penstock.runtime.aggregates import Aggregate, BuiltInAggregate, checked_names
 from penstock.runtime.fields import Field
 
-__all__ = ["avg", "count", "count_distinct", "max", "max_by", "min", "min_by", "of", "sum"]
+__all__ = [
+    "all_max_by",
+    "all_min_by",
+    "avg",
+    "count",
+    "count_distinct",
+    "max",
+    "max_by",
+    "min",
+    "min_by",
+    "of",
+    "sum",
+]
+
+Fields = Field | tuple[Field, ...] | list[Field]
+"""A field, or several for a tuple of their values."""
 
 
 def of(**aggregates: Aggregate) -> BuiltInAggregate:
@@ -43,16 +58,30 @@ def max(field: Field) -> Aggregate:
     return Aggregate("max", field)
 
 
-def min_by(value: Field, by: Field) -> Aggregate:
+def min_by(value: Fields, by: Field) -> Aggregate:
     """`value` of the record whose `by` is lowest; the lowest such if there are several."""
-    return Aggregate("min_by", value, by)
+    return Aggregate("min_by", _fields(value), by)
 
 
-def max_by(value: Field, by: Field) -> Aggregate:
+def max_by(value: Fields, by: Field) -> Aggregate:
     """`value` of the record whose `by` is highest; the highest such if there are several."""
-    return Aggregate("max_by", value, by)
+    return Aggregate("max_by", _fields(value), by)
+
+
+def all_min_by(value: Fields, by: Field) -> Aggregate:
+    """The list of `value` of all records whose `by` is lowest, in ascending order."""
+    return Aggregate("all_min_by", _fields(value), by)
+
+
+def all_max_by(value: Fields, by: Field) -> Aggregate:
+    """The list of `value` of all records whose `by` is highest, in ascending order."""
+    return Aggregate("all_max_by", _fields(value), by)
 
 
 def count_distinct(field: Field) -> Aggregate:
     """How many different values there are. A window keeps all of them."""
     return Aggregate("count_distinct", field)
+
+
+def _fields(value: Fields) -> Field | tuple[Field, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else value

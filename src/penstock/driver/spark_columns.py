@@ -162,7 +162,9 @@ def _partial(partial: Partial) -> Column:
     return made
 
 
-def _pair(by: Column, value: Column) -> Column:
+def _pair(by: Column, *values: Column) -> Column:
+    several = [value.alias(f"v{at}") for at, value in enumerate(values)]
+    value = values[0] if len(values) == 1 else F.struct(*several)
     return F.when(by.isNotNull(), F.struct(by.alias("by"), value.alias("value")))
 
 
@@ -173,7 +175,7 @@ _PARTIALS: dict[str, Any] = {
     LOW: lambda value: F.sum(value.bitwiseAND(F.lit((1 << LOW_BITS) - 1))),
     MIN: F.min,
     MAX: F.max,
-    MIN_PAIR: lambda by, value: F.min(_pair(by, value)),
-    MAX_PAIR: lambda by, value: F.max(_pair(by, value)),
+    MIN_PAIR: lambda by, *values: F.min(_pair(by, *values)),
+    MAX_PAIR: lambda by, *values: F.max(_pair(by, *values)),
     VALUES: F.collect_set,
 }

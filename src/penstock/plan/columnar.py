@@ -30,10 +30,10 @@ from penstock.runtime.operators.timestamps import AssignTime
 from penstock.runtime.operators.windows import Windowing
 from penstock.runtime.partials import (
     KEY_TYPES,
+    NOT_OF_SPARK,
     NUMBER_OF_RECORDS,
     TIME_TYPES,
     Combined,
-    in_arrow,
     partials_of,
 )
 
@@ -198,6 +198,9 @@ def _combined_by_spark(
     frame = source.steps[-1].frame if source.steps else source.frame
     types = [kind for _, kind in frame.dtypes]
     combined = _combination(source.record.positions(), types, window.operator, by_key)
+    for partial in combined.partials:
+        if partial.kind in NOT_OF_SPARK:
+            raise _InPython("Spark has no aggregate for all the values beside an extreme")
     return combined, replace(source, combined=combined)
 
 
@@ -210,11 +213,6 @@ def _combined_by_columns(
     types = [_SPARKS_NAMES.get(str(kind), str(kind)) for kind in form.schema.types]
     positions = form.record.positions()
     combined = _combination(positions, types, window.operator, by_key)
-    possible = in_arrow(types)
-    for partial in combined.partials:
-        if not possible(partial):
-            kind = types[partial.columns[0]]
-            raise _InPython(f"whole columns of type {kind} do not give the {partial.kind}")
     assigner: Any = time.strategy.timestamp_assigner
     at = _column(positions, assigner.field)
     if types[at] not in TIME_TYPES:
@@ -330,7 +328,7 @@ def _combination(
         if types[at] not in KEY_TYPES:
             raise _InPython(f"the key {field!r} is a column of type {types[at]}")
     aggregates = windowing.combine.aggregates.values()
-    used = {f: _column(positions, f) for a in aggregates for f in (a.field, a.by) if f is not None}
+    used = {f: _column(positions, f) for aggregate in aggregates for f in aggregate.fields}
     partials: list[Any] = []
     parts: list[tuple[str, tuple[int, ...]]] = []
     for aggregate in aggregates:

@@ -17,7 +17,7 @@ from penstock.common.watermark_strategy import is_column
 from penstock.datastream._records import record_class
 from penstock.datastream.functions import AggregateFunction
 from penstock.errors import InvalidArgumentError
-from penstock.runtime.fields import Field, getter
+from penstock.runtime.fields import Field, getter, tuple_getter
 
 Step = Callable[[Any, Any], Any]
 """From a part of an accumulator and a record to the part with the record in it."""
@@ -28,14 +28,29 @@ _NAN = ...
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate over a field of the records; `by` is what `min_by` and `max_by` go by."""
+    """One aggregate over a field of the records, or several; `by` is what those go by that take
+    the value of a record for another one's sake."""
 
     kind: str
-    field: Field | None = None
+    field: Field | tuple[Field, ...] | None = None
     by: Field | None = None
 
+    @property
+    def values(self) -> tuple[Field, ...]:
+        """The fields that it is over."""
+        if self.field is None:
+            return ()
+        return self.field if isinstance(self.field, tuple) else (self.field,)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All that it reads, what it goes by first."""
+        return self.values if self.by is None else (self.by, *self.values)
+
     def __post_init__(self) -> None:
-        for field in (self.field, self.by):
+        if isinstance(self.field, tuple) and not self.field:
+            raise InvalidArgumentError(f"{self.kind} needs a field, or several; got none")
+        for field in (*self.values, self.by):
             if is_column(field):
                 raise InvalidArgumentError(
                     f"{self.kind} takes a field by its name or position, got a Column; compute it "
@@ -163,8 +178,9 @@ class _Part:
         return part
 
     def _get(self) -> Callable[[Any], Any]:
-        assert self._aggregate.field is not None
-        return getter(self._aggregate.field)
+        field = self._aggregate.field
+        assert field is not None
+        return tuple_getter(map(getter, field)) if isinstance(field, tuple) else getter(field)
 
 
 class _Count(_Part):
@@ -274,6 +290,50 @@ class _MaxBy(_By):
         return other if _pair_below(one, other) else one
 
 
+class _AllBy(_Part):
+    """A rank, and the values of all records that have it."""
+
+    def step(self) -> Step:
+        assert self._aggregate.by is not None
+        call, rank_of = self._get(), getter(self._aggregate.by)
+
+        def step(part: Any, record: Any) -> Any:
+            rank = rank_of(record)
+            if rank is None or (part is not None and self._better(part[0], rank)):
+                return part
+            if part is None or self._better(rank, part[0]):
+                return rank, [call(record)]
+            part[1].append(call(record))
+            return part
+
+        return step
+
+    def merge(self, one: Any, other: Any) -> Any:
+        if one is None or other is None:
+            return other if one is None else one
+        if self._better(one[0], other[0]):
+            return one
+        if self._better(other[0], one[0]):
+            return other
+        return one[0], one[1] + other[1]
+
+    def result(self, part: Any) -> list[Any]:
+        return [] if part is None else sorted(part[1], key=place_of)
+
+    def _better(self, one: Any, other: Any) -> bool:
+        raise NotImplementedError
+
+
+class _AllMinBy(_AllBy):
+    def _better(self, one: Any, other: Any) -> bool:
+        return _below(one, other)
+
+
+class _AllMaxBy(_AllBy):
+    def _better(self, one: Any, other: Any) -> bool:
+        return _below(other, one)
+
+
 class _CountDistinct(_Part):
     """A set of the values."""
 
@@ -310,14 +370,21 @@ def _below(one: Any, other: Any) -> bool:
 
 
 def _pair_below(one: Any, other: Any) -> bool:
-    """By rank, then by value, of which None is the lowest."""
+    """By rank, then by value."""
     if _below(one[0], other[0]):
         return True
     if _below(other[0], one[0]):
         return False
-    if one[1] is None or other[1] is None:
-        return other[1] is not None
-    return _below(one[1], other[1])
+    return bool(place_of(one[1]) < place_of(other[1]))
+
+
+def place_of(value: Any) -> Any:
+    """By which values are put in order: None is the lowest, NaN the highest; several one by one."""
+    if isinstance(value, tuple):
+        return tuple(map(place_of, value))
+    if value is None:
+        return (0,)
+    return (1, value) if value == value else (2,)
 
 
 _PARTS: dict[str, Callable[[Aggregate], _Part]] = {
@@ -328,5 +395,7 @@ _PARTS: dict[str, Callable[[Aggregate], _Part]] = {
     "max": _Max,
     "min_by": _MinBy,
     "max_by": _MaxBy,
+    "all_min_by": _AllMinBy,
+    "all_max_by": _AllMaxBy,
     "count_distinct": _CountDistinct,
 }

@@ -14,7 +14,7 @@ import enum
 import numbers
 import operator
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from penstock.common.time import Instant
@@ -47,7 +47,7 @@ def replacer(field: Field) -> Replacer:
     return Replacer(_checked(field))
 
 
-def tuple_getter(selectors: Sequence[Callable[[Any], Any]]) -> TupleGetter:
+def tuple_getter(selectors: Iterable[Callable[[Any], Any]]) -> TupleGetter:
     """A callable that applies several selectors to a record and makes a tuple of the results."""
     return TupleGetter(tuple(selectors))
 

@@ -1,4 +1,5 @@
-"""Rows of columns taken together by what they have in some of them: sums and extremes of numbers.
+"""Rows of columns taken together by what they have in some of them: sums, extremes, and which rows
+have them.
 
 By numpy, on what Arrow's columns are made of: a row costs some nanoseconds for each thing computed.
 (Arrow's own grouping takes several times as long, and imports pandas first.)
@@ -11,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+from penstock.datastream.connectors._arrow_columns import column_values
 
 _DENSE = 4
 """Groups are numbered by what could be, if that is at most so many times the rows."""
@@ -60,6 +63,41 @@ class Groups:
         some = np.bincount(code, minlength=self._size)[self._present] > 0
         return column_of(found, some)
 
+    def rows_with(self, way: str, column: Any) -> tuple[Any, Any]:
+        """The rows that have the lowest or the highest value of their group, and of each the number
+        of the group: first those of the first group, and so on. Values need only have an order."""
+        ranks = _ranks(column)
+        valid = _valid(column)
+        rows = np.arange(len(ranks)) if valid is None else np.flatnonzero(valid)
+        code, ranks = self._code[rows], ranks[rows]
+        extreme = _WAYS[way](code, ranks, self._size)[code]
+        chosen = ranks == extreme
+        if ranks.dtype == np.float64:
+            chosen |= np.isnan(ranks) & np.isnan(extreme)
+        return self._in_order(rows[chosen])
+
+    def different(self, column: Any) -> tuple[Any, Any]:
+        """A row for each different value of each group, nulls aside; told as in `rows_with`."""
+        rows = numbers_in(Groups([column_of(self._code), column]).first_rows())
+        valid = _valid(column)
+        return self._in_order(rows if valid is None else rows[valid[rows]])
+
+    def _in_order(self, rows: Any) -> tuple[Any, Any]:
+        code = self._code[rows]
+        order = np.argsort(code, kind="stable")
+        return rows[order], np.searchsorted(self._present, code[order])
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self._present)
+
+
+def taken(column: Any, rows: Any) -> Any:
+    """Some rows of a column, without its dictionary, which would be sent with every few of them."""
+    found = column.take(rows)
+    return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+
 
 def numbers_in(column: Any) -> Numbers:
     """The numbers of a column; what stands for null is any."""
@@ -79,6 +117,19 @@ def column_of(values: Numbers, valid: Any = None) -> Any:
     kind = pa.float64() if values.dtype == np.float64 else pa.int64()
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(values)])
+
+
+def _ranks(column: Any) -> Numbers:
+    """Numbers in the order of a column's values; what stands for null is any."""
+    if is_number(column.type):
+        return numbers_in(column)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    values = column_values(column.dictionary)
+    ranks = np.zeros(len(values) + 1, np.int64)  # there may be none, and what stands for null is 0
+    ranks[sorted(range(len(values)), key=values.__getitem__)] = np.arange(len(values))
+    indices = column.indices
+    return ranks[numbers_in(indices.fill_null(0) if indices.null_count else indices)]
 
 
 def _valid(column: Any) -> Any:

@@ -18,13 +18,16 @@ import pyarrow as pa
 from penstock.datastream.connectors._arrow_columns import column_values
 from penstock.errors import InvalidArgumentError
 from penstock.runtime.aggregates import Aggregate, distinct_values
-from penstock.runtime.grouping import Groups, column_of, is_number, numbers_in
+from penstock.runtime.extremes import all_with, different_values, extreme_values, pairs_with
+from penstock.runtime.grouping import Groups, column_of, is_number, numbers_in, taken
 from penstock.state.windows import check_span
 
-COUNT, SUM, HIGH, LOW, MIN, MAX, MIN_PAIR, MAX_PAIR, VALUES = (
+COUNT, SUM, HIGH, LOW, MIN, MAX, MIN_PAIR, MAX_PAIR, ALL_MIN, ALL_MAX, VALUES = (
     "count", "sum", "sum of high parts", "sum of low parts", "min", "max", "min pair", "max pair",
-    "different values",
+    "all with min", "all with max", "different values",
 )  # fmt: skip
+NOT_OF_SPARK = (ALL_MIN, ALL_MAX)
+"""Partial results that Spark has no aggregate for."""
 LOW_BITS = 32
 """Of a 64-bit integer, in the low part: sums of parts do not overflow."""
 
@@ -44,7 +47,7 @@ _TYPES = {
     "sum": _SUMMED,
     "avg": _SUMMED,
     "count_distinct": _ORDERED,
-    **dict.fromkeys(("min", "max", "min_by", "max_by"), _ORDERED),
+    **dict.fromkeys(("min", "max", "min_by", "max_by", "all_min_by", "all_max_by"), _ORDERED),
 }
 
 
@@ -132,11 +135,11 @@ class Combined:
         groups = Groups([start, *keys])
         rows = groups.first_rows()
         partials = [
-            _COMPUTED[partial.kind](groups, batch.column(partial.columns[0]))
+            _COMPUTED[partial.kind](groups, *[batch.column(at) for at in partial.columns])
             for partial in self.partials
         ]
         columns = [
-            *[_plain(key.take(rows)) for key in keys],
+            *[taken(key, rows) for key in keys],
             start.take(rows),
             groups.reduced("max", millis, times),
             groups.sizes(),
@@ -216,41 +219,23 @@ def _starts(times: Any, slide: int, offset: int) -> Any:
 _FAR = 1 << 62
 
 
-def _plain(column: Any) -> Any:
-    """Without a dictionary, which would be sent with every few rows."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
 def _names(number: int) -> list[str]:
     return [str(at) for at in range(number)]
 
 
-def in_arrow(types: list[str]) -> Callable[[Partial], bool]:
-    """Whether a partial result can be computed of whole batches, with columns of these types."""
-
-    def can(partial: Partial) -> bool:
-        if partial.kind == COUNT:
-            return True
-        return partial.kind in _COMPUTED and types[partial.columns[0]] in _SUMMED
-
-    return can
-
-
 def partials_of(aggregate: Aggregate, columns: dict[Any, int], types: list[str]) -> list[Partial]:
-    """What Spark has to compute for an aggregate. Raises ValueError with the reason if it cannot.
+    """What has to be computed for an aggregate. Raises ValueError with the reason if it cannot be.
 
     `columns` leads from a field to its position, `types` are those of the columns.
     """
     kind = aggregate.kind
-    assert aggregate.field is not None
-    at = columns[aggregate.field]
-    used = (at,) if aggregate.by is None else (columns[aggregate.by], at)
+    used = tuple(columns[field] for field in aggregate.fields)
     for position in used:
         allowed = _TYPES.get(kind)
         if allowed is not None and types[position] not in allowed:
             raise ValueError(f"{aggregate!r} over a column of type {types[position]}")
     if kind in ("sum", "avg"):
-        if types[at] in BIG_INTEGERS:
+        if types[used[0]] in BIG_INTEGERS:
             sums = [Partial(HIGH, used), Partial(LOW, used)]
         else:
             sums = [Partial(SUM, used)]
@@ -271,8 +256,13 @@ _COMPUTED: dict[str, Callable[[Groups, Any], Any]] = {
     SUM: _reducing("sum"),
     HIGH: _reducing("sum", lambda numbers: numbers >> LOW_BITS),
     LOW: _reducing("sum", lambda numbers: numbers & ((1 << LOW_BITS) - 1)),
-    MIN: _reducing("min"),
-    MAX: _reducing("max"),
+    MIN: extreme_values("min"),
+    MAX: extreme_values("max"),
+    MIN_PAIR: pairs_with("min"),
+    MAX_PAIR: pairs_with("max"),
+    ALL_MIN: all_with("min"),
+    ALL_MAX: all_with("max"),
+    VALUES: different_values,
 }
 """Partial results of whole batches."""
 
@@ -283,6 +273,8 @@ _PARTIAL = {
     "max": MAX,
     "min_by": MIN_PAIR,
     "max_by": MAX_PAIR,
+    "all_min_by": ALL_MIN,
+    "all_max_by": ALL_MAX,
     "count_distinct": VALUES,
 }
 
@@ -308,7 +300,19 @@ def _total_and_count(*columns: list[Any]) -> list[Any]:
 
 
 def _pairs(column: list[Any]) -> list[Any]:
-    return [None if pair is None else tuple(pair.values()) for pair in column]
+    return [None if pair is None else (pair["by"], _value(pair["value"])) for pair in column]
+
+
+def _lists(column: list[Any]) -> list[Any]:
+    return [
+        None if found is None else (found["by"], list(map(_value, found["values"])))
+        for found in column
+    ]
+
+
+def _value(value: Any) -> Any:
+    """Several values come as a struct."""
+    return tuple(value.values()) if isinstance(value, dict) else value
 
 
 def _sets(column: list[Any]) -> list[Any]:
@@ -323,6 +327,8 @@ _ACCUMULATED: dict[str, Callable[..., list[Any]]] = {
     "max": _same,
     "min_by": _pairs,
     "max_by": _pairs,
+    "all_min_by": _lists,
+    "all_max_by": _lists,
     "count_distinct": _sets,
 }
 

@@ -23,6 +23,8 @@ _ALL = agg.of(
     high=agg.max(1),
     low_by=agg.min_by(2, 1),
     high_by=agg.max_by(2, 1),
+    all_low=agg.all_min_by(2, 1),
+    all_high=agg.all_max_by((2, 0), 1),
     distinct=agg.count_distinct(1),
 )
 
@@ -45,7 +47,7 @@ def test_all_of_them() -> None:
 
     assert repr(found) == (
         "Record(n=4, known=3, total=9, mean=3.0, low=1, high=4, "
-        "low_by='z', high_by='x', distinct=2)"
+        "low_by='z', high_by='x', all_low=['z'], all_high=[('w', 'a'), ('x', 'a')], distinct=2)"
     )
 
 
@@ -73,7 +75,7 @@ def test_accumulators_of_other_aggregates(number: int, more: int) -> None:
 
 
 def test_nothing_but_nulls() -> None:
-    assert _result(_ALL, ("a", None, "y")) == (1, 0, None, None, None, None, None, None, 0)
+    assert _result(_ALL, ("a", None, "y")) == (1, 0, *[None] * 6, [], [], 0)
 
 
 def test_records_with_names() -> None:
@@ -159,8 +161,22 @@ def test_against_python(records: list[Any]) -> None:
         max(known, default=None),
         ranked[0][3] if ranked else None,
         ranked[-1][3] if ranked else None,
+        [name for value, _, _, name in ranked if value == min(known)],
+        [(name, "k") for value, _, _, name in ranked if value == max(known)],
         len(set(known)),
     )
+
+
+def test_several_values() -> None:
+    """They are compared one after the other, None the lowest and NaN the highest of each."""
+    records = [(1, "b", 7.0), (1, "b", NAN), (1, None, 9.0), (0, "z", 0.0), (None, "a", 0.0)]
+    function = agg.of(
+        low=agg.min_by([1, 2], 0), high=agg.max_by((1, 2), 0), all_high=agg.all_max_by((1, 2), 0)
+    )
+    assert repr(tuple(_result(function, *records))) == repr(
+        (("z", 0.0), ("b", NAN), [(None, 9.0), ("b", 7.0), ("b", NAN)])
+    )
+    assert _result(function) == (None, None, [])
 
 
 def test_refusals() -> None:
@@ -172,3 +188,7 @@ def test_refusals() -> None:
         agg.of(_n=agg.count())
     with pytest.raises(InvalidArgumentError, match="a field must be"):
         agg.sum(-1)
+    with pytest.raises(InvalidArgumentError, match="max_by needs a field, or several"):
+        agg.max_by([], "n")
+    with pytest.raises(InvalidArgumentError, match="a field must be"):
+        agg.all_max_by(("a", -1), "n")
