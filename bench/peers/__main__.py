@@ -50,17 +50,20 @@ def main(arguments: list[str] | None = None) -> int:
     size = (
         "smoke: the rates mean nothing"
         if args.smoke
-        else f"{args.rounds} rounds{_shortened(args.share)}"
+        else f"{args.rounds} round{'' if args.rounds == 1 else 's'}{_shortened(args.share)}"
     )
     rounds = 1 if args.smoke else args.rounds
     out = args.out or (_SMOKE if args.smoke else _RESULTS)
     sections = tables.earlier(out)
+    before = dict(sections) if args.add else {}
 
     def save(found: Found) -> None:
         """Those of programs that were not asked for stay as they were."""
-        sections.update((name, Section(about, size, here)) for name, here in found.items())
+        for name, here in found.items():
+            section = Section(about, size, here)
+            sections[name] = before[name].with_more(section) if name in before else section
         tables.write(out, known.values(), sections)
-        _plot(out, programs, found)
+        _plot(out, programs, {name: sections[name].found for name in found})
 
     def say(text: str) -> None:
         console.print(text, style="dim", highlight=False)
@@ -140,6 +143,9 @@ def _parser(programs: list[str]) -> argparse.ArgumentParser:
     parser.add_argument("--programs", nargs="+", choices=programs, help="all by default")
     parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), help="all by default")
     parser.add_argument("--rounds", type=int, default=3, help="of which medians are taken")
+    parser.add_argument(
+        "--add", action="store_true", help="to the rounds measured before, instead of anew"
+    )
     parser.add_argument(
         "--share",
         type=float,

@@ -39,6 +39,15 @@ class Measured:
     results: list[Result] = field(default_factory=list)
     problem: str | None = None
 
+    def with_more(self, later: Measured) -> Measured:
+        """With the rounds of a later run."""
+        return Measured(
+            later.rows or self.rows,
+            [*self.rates, *later.rates],
+            [*self.results, *later.results],
+            later.problem,
+        )
+
 
 Found = dict[str, dict[str, Measured]]
 """Program → contender → what was measured."""

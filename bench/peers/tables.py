@@ -36,6 +36,13 @@ class Section:
     def rates(self) -> dict[str, list[float]]:
         return {name: measured.rates for name, measured in self.found.items()}
 
+    def with_more(self, later: Section) -> Section:
+        """With the rounds of a later run, in which not all need to have taken part."""
+        found = dict(self.found)
+        for name, measured in later.found.items():
+            found[name] = found[name].with_more(measured) if name in found else measured
+        return Section({**self.about, **later.about}, f"{self.size}, then {later.size}", found)
+
 
 def write(directory: Path, programs: Iterable[Program], sections: dict[str, Section]) -> None:
     """``peers.md`` and ``peers.json``."""

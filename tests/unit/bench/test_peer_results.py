@@ -53,6 +53,27 @@ def test_what_an_earlier_run_found_is_there_for_the_next(tmp_path: Path) -> None
     assert tables.earlier(tmp_path) == {"count": _SECTION}
 
 
+def test_rounds_of_a_later_run_are_added() -> None:
+    later = tables.Section(
+        {"cores": "2", "load": "0"},
+        "1 round",
+        {"penstock": Measured(900, [90.0], [{"files": 3}]), "bytewax-1": Measured(900, [30.0])},
+    )
+    both = _SECTION.with_more(later)
+    assert both.rates == {
+        "bare": [200.0, 100.0],
+        "penstock": [100.0, 80.0, 90.0],
+        "bytewax-2": [25.0, 20.0],
+        "pyflink-thread": [],
+        "bytewax-1": [30.0],
+    }
+    assert both.found["penstock"].rows == 900
+    assert both.found["pyflink-thread"].problem == _SECTION.found["pyflink-thread"].problem
+    assert (both.about, both.size) == ({"cores": "2", "load": "0"}, "2 rounds, then 1 round")
+    assert tables.goals_of(_PROGRAM, both)[1].measured == 90 / 150
+    assert _SECTION.rates["penstock"] == [100.0, 80.0]
+
+
 def test_in_a_plot_the_same_factor_is_the_same_length() -> None:
     bars = [plots.Bar(f"a & {rate}", rate, rate, rate) for rate in (1000.0, 20_000.0, 400_000.0)]
     picture = ET.fromstring(plots.svg("rates", bars))
