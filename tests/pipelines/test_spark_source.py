@@ -10,6 +10,8 @@ from pipeline_records import Point
 
 from penstock.common import Row
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.driver.spark_columns import with_files
+from penstock.driver.spark_stages import FILE
 from penstock.errors import InvalidArgumentError, UnsupportedFeatureError
 
 pytestmark = pytest.mark.spark
@@ -144,3 +146,35 @@ def test_a_stream_by_way_of_sql(spark: Any, make_env: Any, tmp_path: Path) -> No
     frame = spark.sql("with odd as (select y from points where x % 2 = 1) select * from odd")
     found = make_env().from_spark(frame, tuple, bounded=True).execute_and_collect()
     assert list(found) == [(1,)]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_which_frames_tell_the_files_of_their_rows(
+    spark: Any, tmp_path: Path, capfd: Any, streaming: bool
+) -> None:
+    """Those whose rows come as they are in the files; of others nothing is tried, as Spark would
+    log it."""
+    spark.range(3).selectExpr("id", "'a' AS name").write.parquet(str(tmp_path / "rows"))
+    reader = spark.readStream if streaming else spark.read
+    rows = reader.schema("id long, name string").parquet(str(tmp_path / "rows"))
+    rows.createOrReplaceTempView("rows_of_files")
+    telling = [
+        rows,
+        rows.where("id > 0").selectExpr("id + 1 AS n", "explode(array(1, 2)) AS m"),
+        rows.selectExpr("timestamp_millis(id) AS t").withWatermark("t", "1 second"),
+    ]
+    others = [
+        rows.dropDuplicates(["id"]),
+        rows.union(rows),
+        rows.groupBy("name").count(),
+        rows.repartition(2, "id"),
+        rows.selectExpr("id AS _Metadata"),
+        spark.sql("SELECT name FROM rows_of_files AS r WHERE id < 9"),  # which hides it
+        spark.range(3),
+    ]
+    capfd.readouterr()
+    assert [with_files(frame).columns for frame in telling] == [
+        [*frame.columns, FILE] for frame in telling
+    ]
+    assert [with_files(frame).columns for frame in others] == [frame.columns for frame in others]
+    assert "UNRESOLVED" not in "".join(capfd.readouterr())

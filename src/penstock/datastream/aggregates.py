@@ -84,4 +84,4 @@ def count_distinct(field: Field) -> Aggregate:
 
 
 def _fields(value: Fields) -> Field | tuple[Field, ...]:
-    return tuple(value) if isinstance(value, list | tuple) else value
+    return tuple(value) if isinstance(value, list) else value

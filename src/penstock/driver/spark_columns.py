@@ -32,6 +32,8 @@ from penstock.runtime.physical import PhysicalOperator
 _TIME, _START = "penstock time", "penstock start"
 """Not names that the user's columns are likely to have, in any case."""
 _METADATA = "_metadata"
+_ROW_BY_ROW = ("EventTimeWatermark", "Filter", "Generate", "Project", "SubqueryAlias")
+"""Steps of a plan that take rows as they come."""
 _MILLIS = ("bigint", "int", "smallint", "tinyint")
 _EXCHANGE, _PREPARED = "ShuffleExchangeExec", "CoalesceExec"
 
@@ -82,13 +84,22 @@ def with_columns(frame: DataFrame, operator: PhysicalOperator) -> DataFrame:
 
 
 def with_files(frame: DataFrame) -> DataFrame:
-    """With a number for the file that a row is from in a last column, if Spark can tell."""
-    if _METADATA in map(str.lower, frame.columns):
+    """With a number for the file that a row is from in a last column, if its rows are those of
+    files as they were read: behind an exchange of the frame's they come in any order."""
+    if _METADATA in map(str.lower, frame.columns) or not _tells_files(frame):
         return frame
-    try:
-        return frame.select("*", F.xxhash64(f"{_METADATA}.file_path").alias(FILE))
-    except AnalysisException:
-        return frame
+    return frame.select("*", F.xxhash64(f"{_METADATA}.file_path").alias(FILE))
+
+
+def _tells_files(frame: DataFrame) -> bool:
+    """Not by trying: Spark logs what cannot be."""
+    node = cast(Any, frame)._jdf.queryExecution().analyzed()
+    known = node.metadataOutput()
+    if _METADATA not in [known.apply(at).name() for at in range(known.size())]:
+        return False
+    while node.getClass().getSimpleName() in _ROW_BY_ROW:
+        node = node.children().apply(0)
+    return bool(node.children().size() == 0)
 
 
 def prepared(frame: DataFrame, wanted: Combined, tasks: int) -> DataFrame:

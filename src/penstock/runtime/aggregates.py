@@ -48,8 +48,9 @@ class Aggregate:
         return self.values if self.by is None else (self.by, *self.values)
 
     def __post_init__(self) -> None:
-        if isinstance(self.field, tuple) and not self.field:
-            raise InvalidArgumentError(f"{self.kind} needs a field, or several; got none")
+        if isinstance(self.field, tuple) and (self.by is None or len(self.field) < 2):
+            wanted = "one field" if self.by is None else "a field, or several in a tuple"
+            raise InvalidArgumentError.of(f"what {self.kind} is over", wanted, self.field)
         for field in (*self.values, self.by):
             if is_column(field):
                 raise InvalidArgumentError(
@@ -381,7 +382,7 @@ def _pair_below(one: Any, other: Any) -> bool:
 def place_of(value: Any) -> Any:
     """By which values are put in order: None is the lowest, NaN the highest; several one by one."""
     if isinstance(value, tuple):
-        return tuple(map(place_of, value))
+        return 1, tuple(map(place_of, value))
     if value is None:
         return (0,)
     return (1, value) if value == value else (2,)

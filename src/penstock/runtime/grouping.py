@@ -126,8 +126,9 @@ def _ranks(column: Any) -> Numbers:
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     values = column_values(column.dictionary)
-    ranks = np.zeros(len(values) + 1, np.int64)  # there may be none, and what stands for null is 0
-    ranks[sorted(range(len(values)), key=values.__getitem__)] = np.arange(len(values))
+    rank = {value: at for at, value in enumerate(sorted(set(values) - {None}))}
+    # There may be none, and what stands for null is any.
+    ranks = np.array([rank.get(value, 0) for value in values] or [0], np.int64)
     indices = column.indices
     return ranks[numbers_in(indices.fill_null(0) if indices.null_count else indices)]
 

@@ -52,6 +52,7 @@ class InputTime:
         self._arrivals: dict[int, Arrivals] = {}
         self._quiet_told = False
         self._times: Mapping[str, tuple[int, bool]] = {}
+        self._ended: frozenset[int] = frozenset()
         self._channels: dict[int, list[Channel]] = {}
         for edge in edges:
             # Input without timestamps has no event time, and holds that of the rest back.
@@ -67,9 +68,8 @@ class InputTime:
         """What a new instance must be told: where the one before it was."""
         return [(WATERMARK, self.watermark)] if self.watermark > MIN_TIMESTAMP else []
 
-    def begin_epoch(self, times: Mapping[str, tuple[int, bool]]) -> None:
-        """`times`: of Spark's sources, as the order tells them."""
-        self._times = times
+    def begin_epoch(self, order: EpochOrder) -> None:
+        self._times, self._ended = order.times, frozenset(order.ended)
         self._heard.clear()
         self._arrivals = {edge: Arrivals() for edge in self._told_ahead}
         self._quiet_told = False
@@ -97,25 +97,25 @@ class InputTime:
         arrivals = self._arrivals.get(edge)
         if arrivals is None or not arrivals.passed(producer):
             return []
-        controls = self._of_quiet()
         reached = self._reached_by(edge)
-        if reached is not None:
-            least = arrivals.least
-            time = reached if least is None else min(least - 1, reached)
-            controls += self._valve.receive((edge, _ALL), (WATERMARK, time))
-        return self._passed(controls)
+        if reached is None:
+            return []
+        least = arrivals.least
+        time = reached if least is None else min(least - 1, reached)
+        return self._passed(self._valve.receive((edge, _ALL), (WATERMARK, time)))
 
-    def _of_quiet(self) -> list[Control]:
-        """What edges mean by which nothing comes in this epoch: it is known with the timetables,
-        which come before all records."""
+    def before_records(self) -> list[Control]:
+        """What follows from edges of Spark sources by which nothing comes in this epoch: it is
+        known with the timetables, which come before all records of any edge."""
+        if self._quiet_told:
+            return []
+        self._quiet_told = True
         controls: list[Control] = []
-        if not self._quiet_told:
-            self._quiet_told = True
-            for edge, arrivals in self._arrivals.items():
-                if not arrivals.expected:
-                    for control in self._of_spark(edge):
-                        controls += self._valve.receive((edge, _ALL), control)
-        return controls
+        for edge, arrivals in self._arrivals.items():
+            if not arrivals.expected:
+                for control in self._of_spark(edge):
+                    controls += self._valve.receive((edge, _ALL), control)
+        return self._passed(controls)
 
     def sender(self, edge: int, producer: int) -> int:
         """A number for who sent a payload that is the same in every epoch. Tasks of a Spark source
@@ -153,6 +153,8 @@ class InputTime:
     def _of_spark(self, edge: int) -> list[Control]:
         """What the tasks of a Spark source have come to; those without a record have no say."""
         _, assigner = self._spark[edge]
+        if self._sources[edge].issubset(self._ended):
+            return [(WATERMARK, MAX_TIMESTAMP)]
         reached = self._reached_by(edge)
         if reached is not None:
             return [(WATERMARK, reached)]

@@ -151,7 +151,7 @@ class VertexTask:
         for loop in self._loops.values():
             loop.take()
             loop.sequence = 0
-        self._input_time.begin_epoch(order.times)
+        self._input_time.begin_epoch(order)
         for index, writer in self._writers.items():
             if self._roving:
                 writer.forget_time()
@@ -161,7 +161,10 @@ class VertexTask:
 
     def consume(self, edge: int, producer: int, payload: bytes) -> None:
         """Work through the records of one payload, and the control events between them."""
-        self._consume(edge, producer, decode_body(payload))
+        body = decode_body(payload)
+        if len(body.values):
+            self._control(self._input_time.before_records())
+        self._consume(edge, producer, body)
 
     def take_turn(self) -> Iterator[None]:
         """Work through what the loop, whose head this is, sent back in the base's epoch."""

@@ -86,6 +86,7 @@ class Bucket:
         "events",
         "keep",
         "receivers",
+        "sent",
         "since",
         "stamp",
         "timestamps",
@@ -101,6 +102,8 @@ class Bucket:
         self.events: list[Event] = []
         self.since = MIN_TIMESTAMP
         """The watermark that was told before what is gathered."""
+        self.sent = False
+        """Whether a record has left in the epoch."""
         self.keep: Write
         """Takes a record without its timestamp."""
         self.stamp: Write | None = None if self.timestamps is None else self.timestamps.append
@@ -208,7 +211,7 @@ class EdgeWriter:
             self._limit = 1
         for bucket in self._buckets:
             bucket.clear()
-            bucket.since = self._watermark
+            bucket.since, bucket.sent = self._watermark, False
         if frozen and self._freeze is None:
             self._freeze = self._frozen
             self._gather()
@@ -450,12 +453,17 @@ class EdgeWriter:
     def _post(self, bucket: Bucket, body: bytes, count: int) -> None:
         if bucket.timetable is not None and bucket.timestamps:
             time = bucket.timetable.note(bucket.timestamps)
+        elif not (count or bucket.sent):
+            # Whoever sends no record in the epoch holds nobody back: how far it is may be heard
+            # before all that others send.
+            time = _FIRST
         else:
             time = max(bucket.since, _FIRST + 1)
             # Never back: rows of one producer are to stay in the order in which it made them.
             bucket.since = max(bucket.since, self._watermark)
         self._hand_out(bucket, _FIRST if self.edge.first else time, self._header + body)
         self._counts += count
+        bucket.sent = bucket.sent or count > 0
 
     def _hand_out(self, bucket: Bucket, time: int, payload: bytes) -> None:
         for receiver in bucket.receivers:

@@ -179,6 +179,15 @@ def test_several_values() -> None:
     assert _result(function) == (None, None, [])
 
 
+def test_values_of_equal_rank_that_are_tuples_or_nothing() -> None:
+    values = [(1, (2, 3)), None, (1, None), NAN]
+    records = [(7, value) for value in values]
+    function = agg.of(low=agg.min_by(1, 0), high=agg.max_by(1, 0), all_low=agg.all_min_by(1, 0))
+    found = (None, NAN, [None, (1, None), (1, (2, 3)), NAN])
+    assert repr(tuple(_result(function, *records))) == repr(found)
+    assert repr(tuple(_result(function, *records[::-1]))) == repr(found)
+
+
 def test_refusals() -> None:
     with pytest.raises(InvalidArgumentError, match="at least one aggregate"):
         agg.of()
@@ -188,7 +197,10 @@ def test_refusals() -> None:
         agg.of(_n=agg.count())
     with pytest.raises(InvalidArgumentError, match="a field must be"):
         agg.sum(-1)
-    with pytest.raises(InvalidArgumentError, match="max_by needs a field, or several"):
-        agg.max_by([], "n")
+    for one in ([], ("a",)):
+        with pytest.raises(InvalidArgumentError, match="a field, or several in a tuple"):
+            agg.max_by(one, "n")
+    with pytest.raises(InvalidArgumentError, match="what count is over must be one field"):
+        agg.count(("a", "b"))  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="a field must be"):
         agg.all_max_by(("a", -1), "n")

@@ -96,6 +96,17 @@ def _merged(combined: Combined, function: Any, batch: Any) -> Any:
     return found
 
 
+def test_a_dictionary_with_equal_entries() -> None:
+    """Arrow does not forbid it."""
+    texts = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), pa.array(["x", "x", "y"]))
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(["k"] * 4), pa.array([0] * 4), texts, pa.array([1, 2, 3, 4])], list("0123")
+    )
+    wanted = partials_of(agg.all_min_by("v", "b"), {"b": 2, "v": 3}, ["", "", "string", "bigint"])
+    combined = Combined((0,), False, 10, 0, tuple(wanted), (("all_min_by", (0,)),))
+    assert list(combined.merged([combined.combine(batch, 1)])) == [("k", 0, 4, (("x", [1, 2]),))]
+
+
 def test_beside_numbers_of_records() -> None:
     """Rows of values, sums and numbers of records stay beside each other."""
     batch = _batch(

@@ -545,11 +545,19 @@ def times_of(sender: Sender) -> list[int]:
     return [row.time for row in sender.outbox.take()]
 
 
+def post(sender: Sender, value: Any) -> None:
+    """A payload with one record."""
+    sender.send(value)
+    for bucket in sender.writer._buckets:
+        if bucket.values:
+            sender.writer._flush(bucket)
+
+
 def test_payloads_say_how_far_time_was_when_they_began() -> None:
     sender = Sender(Forward(), receivers=1, senders=1, stamped=True)
     for at in (1, 2, 3):
         sender.writer.control((WATERMARK, at * 10))
-        sender.writer._flush(sender.writer._buckets[0])
+        post(sender, at)
     assert times_of(sender) == [MIN_TIMESTAMP + 1, 10, 20]
     sender.begin()
     sender.send("next epoch")
@@ -562,9 +570,24 @@ def test_time_of_payloads_never_goes_back() -> None:
     sender = Sender(Forward(), receivers=1, senders=1, stamped=True)
     for at in (20, 10, 15, 30, 5):
         sender.writer.control((WATERMARK, at))
-        sender.writer._flush(sender.writer._buckets[0])
+        post(sender, at)
     times = times_of(sender)
     assert times == sorted(times)
+
+
+def test_who_sends_no_record_is_heard_first() -> None:
+    """In every epoch anew, and by receiver."""
+    sender = Sender(ByKey(lambda value: value), receivers=2, senders=1, stamped=True)
+    sender.writer.control((WATERMARK, 10))
+    sender.writer.end_epoch()
+    assert times_of(sender) == [MIN_TIMESTAMP] * 2
+    sender.begin()
+    post(sender, "to one of them")
+    sender.writer.end_epoch()
+    assert sorted(times_of(sender)) == [MIN_TIMESTAMP, 10, 10]
+    sender.begin()
+    sender.writer.end_epoch()
+    assert times_of(sender) == [MIN_TIMESTAMP] * 2
 
 
 def test_what_is_to_be_read_first_is() -> None:
