@@ -8,7 +8,6 @@ from pyflink.datastream.functions import FlatMapFunction, RuntimeContext
 
 from bench.peers.probe import Probe
 
-
 _FEW = 100
 """A worker process may be ended before it is closed: up to so many answers are written at once."""
 
